@@ -1,0 +1,187 @@
+#include "runtime/graph/infer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <deque>
+
+#include "runtime/base/error.h"
+#include "runtime/ops/op_table.h"
+#include "runtime/plan/evaluate.h"
+
+namespace tandem {
+namespace {
+
+// Above this, a folded result must not be larger than what it is made from: a tiny file must not blow up memory.
+constexpr std::size_t kFoldLimitBytes = std::size_t{64} << 20;
+
+void check_counts(const OpDef& op, const Node& node) {
+  const auto in = static_cast<std::int64_t>(node.inputs.size()), out = static_cast<std::int64_t>(node.outputs.size());
+  if (in < op.min_inputs || (op.max_inputs >= 0 && in > op.max_inputs)) {
+    throw InvalidModel(fmt::format("{} takes {} to {} operands, has {}", op.name, op.min_inputs, op.max_inputs, in));
+  }
+  if (op.max_outputs >= 0 && out > op.max_outputs)
+    throw InvalidModel(fmt::format("{} has at most {} outputs, the file names {}", op.name, op.max_outputs, out));
+}
+
+bool all_known(const Graph& graph, const Node& node) {
+  return std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId in) { return in == kNoValue || graph.value(in).known(); });
+}
+
+bool worth_folding(const Graph& graph, const Node& node, const OpDef& op) {
+  if (!op.foldable || (!op.cpu && !op.view)) return false;
+  if (op.reads_shape_only) return true;
+  if (!all_known(graph, node)) return false;
+  std::size_t in_bytes = 0, out_bytes = 0;
+  for (const ValueId in : node.inputs) in_bytes += in == kNoValue ? 0 : graph.value(in).constant.bytes();
+  for (const ValueId out : node.outputs) {
+    if (out != kNoValue) out_bytes += static_cast<std::size_t>(elements(graph.value(out).shape)) * size_of(graph.value(out).dtype);
+  }
+  return out_bytes <= std::max(kFoldLimitBytes, in_bytes);
+}
+
+void fold(Graph& graph, const Node& node, const OpDef& op) {
+  std::vector<Tensor> results;
+  if (op.reads_shape_only) {  // the operand may be computed: only its shape is looked at
+    std::vector<Tensor> operands;
+    for (const ValueId in : node.inputs)
+      operands.push_back(in == kNoValue ? Tensor() : Tensor::view(graph.value(in).dtype, graph.value(in).shape, nullptr, nullptr));
+    CpuInfo cpu;
+    std::vector<TensorDesc> in_descs(operands.size());
+    for (std::size_t i = 0; i < operands.size(); ++i) {
+      if (operands[i]) in_descs[i] = {.dtype = operands[i].dtype(), .shape = operands[i].shape(), .layout = Layout::kPlain, .channel_pitch = 0};
+    }
+    const Value& out = graph.value(node.outputs[0]);
+    results.emplace_back(out.dtype, out.shape);
+    CpuContext context(graph, node, in_descs, {{.dtype = out.dtype, .shape = out.shape, .layout = Layout::kPlain, .channel_pitch = 0}},
+                       Precision::kF32, cpu);
+    const Kernel kernel = op.cpu(context);
+    void* pointer = results[0].mutable_data();
+    kernel.stages[0].run({nullptr, &pointer, nullptr, nullptr, nullptr}, 0);
+  } else {
+    results = evaluate(graph, node);
+  }
+  for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+    if (node.outputs[i] != kNoValue) graph.value(node.outputs[i]).constant = results[i];
+  }
+}
+
+// Copies the branch that the condition chooses into `graph`; its nodes come out in order.
+std::deque<Node> splice_if(Graph& graph, const Node& node) {
+  if (node.inputs.empty() || node.inputs[0] == kNoValue || !graph.value(node.inputs[0]).known()) {
+    throw Unsupported("the condition is computed from data; only conditions that are constant or graph inputs are supported");
+  }
+  const Tensor& condition = graph.value(node.inputs[0]).constant;
+  if (condition.dtype() != DType::kBool || condition.size() != 1) throw InvalidModel("the condition must be one bool");
+  const auto branch = node.attributes.graph(condition.as<bool>()[0] ? "then_branch" : "else_branch");
+  if (branch->outputs.size() < node.outputs.size())
+    throw InvalidModel(fmt::format("the branch has {} outputs, the node {}", branch->outputs.size(), node.outputs.size()));
+  if (branch->inputs.size() + 1 != node.inputs.size()) throw InvalidModel("the branch's outer values and the node's operands differ in number");
+  std::vector<ValueId> map(branch->values.size(), kNoValue);
+  for (std::size_t i = 0; i < branch->inputs.size(); ++i) map[static_cast<std::size_t>(branch->inputs[i])] = node.inputs[i + 1];
+  for (std::size_t v = 0; v < branch->values.size(); ++v) {
+    if (map[v] != kNoValue) continue;
+    graph.values.push_back(branch->values[v]);
+    graph.values.back().name = fmt::format("{}/{}#{}", node.name, branch->values[v].name, graph.values.size());
+    map[v] = static_cast<ValueId>(graph.values.size() - 1);
+  }
+  std::deque<Node> nodes;
+  for (const Node& inner : branch->nodes) {
+    nodes.push_back(inner);
+    for (auto* ids : {&nodes.back().inputs, &nodes.back().outputs}) {
+      for (ValueId& id : *ids) id = id == kNoValue ? kNoValue : map[static_cast<std::size_t>(id)];
+    }
+  }
+  for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+    if (node.outputs[i] == kNoValue) continue;
+    Node identity;
+    identity.name = node.name;
+    identity.op = "Identity";
+    identity.inputs = {map[static_cast<std::size_t>(branch->outputs[i])]};
+    identity.outputs = {node.outputs[i]};
+    nodes.push_back(std::move(identity));
+  }
+  return nodes;
+}
+
+void bind_inputs(Graph& graph, const InputBinding& binding) {
+  if (binding.shapes.size() != graph.inputs.size())
+    throw InvalidData(fmt::format("{} input shapes given, the graph has {} inputs", binding.shapes.size(), graph.inputs.size()));
+  for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
+    Value& v = graph.value(graph.inputs[i]);
+    elements(binding.shapes[i]);
+    v.shape = binding.shapes[i];
+    v.shape_known = true;
+    const auto value = binding.values.find(i);
+    if (value != binding.values.end()) v.constant = value->second;
+  }
+}
+
+}  // namespace
+
+void infer_node(Graph& graph, Node& node) {
+  const OpDef& op = need_op(node.op);
+  check_counts(op, node);
+  InferContext context(graph, node);
+  op.infer(context);
+}
+
+void infer(Graph& graph, const InputBinding& binding) {
+  bind_inputs(graph, binding);
+  std::deque<Node> pending(std::make_move_iterator(graph.nodes.begin()), std::make_move_iterator(graph.nodes.end()));
+  graph.nodes.clear();
+  while (!pending.empty()) {
+    Node node = std::move(pending.front());
+    pending.pop_front();
+    with_context([&] { return describe(graph, node); },
+                 [&] {
+                   if (node.op == "If") {
+                     auto nodes = splice_if(graph, node);
+                     pending.insert(pending.begin(), std::make_move_iterator(nodes.begin()), std::make_move_iterator(nodes.end()));
+                     return;
+                   }
+                   infer_node(graph, node);
+                   const OpDef& op = need_op(node.op);
+                   if (worth_folding(graph, node, op))
+                     fold(graph, node, op);
+                   else
+                     graph.nodes.push_back(std::move(node));
+                 });
+  }
+}
+
+std::vector<std::size_t> steering_inputs(const Graph& graph) {
+  const auto producer = producers(graph);
+  std::vector<char> seen(graph.values.size(), 0);
+  std::vector<ValueId> stack;
+  for (const Node& node : graph.nodes) {
+    const OpDef* op = find_op(node.op);
+    const std::uint32_t host = node.op == "If" ? 1u : op ? op->host_inputs : 0u;
+    for (std::size_t i = 0; i < node.inputs.size() && i < 32; ++i) {
+      if ((host >> i & 1) && node.inputs[i] != kNoValue) stack.push_back(node.inputs[i]);
+    }
+  }
+  while (!stack.empty()) {
+    const ValueId id = stack.back();
+    stack.pop_back();
+    if (seen[static_cast<std::size_t>(id)]) continue;
+    seen[static_cast<std::size_t>(id)] = 1;
+    const auto from = producer[static_cast<std::size_t>(id)];
+    if (from < 0) continue;
+    const Node& node = graph.nodes[static_cast<std::size_t>(from)];
+    const OpDef* op = find_op(node.op);
+    if (!op || !op->foldable || op->reads_shape_only) continue;
+    for (const ValueId in : node.inputs) {
+      if (in != kNoValue) stack.push_back(in);
+    }
+  }
+  std::vector<std::size_t> steering;
+  for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
+    const Value& v = graph.value(graph.inputs[i]);
+    const bool small = !v.shape_known || v.shape.size() <= 1;  // an image that decides shapes is data-dependent: refused by infer()
+    if (seen[static_cast<std::size_t>(graph.inputs[i])] && small) steering.push_back(i);
+  }
+  return steering;
+}
+
+}  // namespace tandem

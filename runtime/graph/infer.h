@@ -1,0 +1,29 @@
+// The shape pass: types, shapes and parsed attributes for a whole graph with concrete inputs, folding what is constant on the way
+// (shape arithmetic becomes data, `If` with a known condition is replaced by its branch). Works on a copy that the caller owns.
+#pragma once
+
+#include <map>
+
+#include "runtime/graph/graph.h"
+
+namespace tandem {
+
+// What is known about the graph's inputs before planning. Keys are indices into Graph::inputs.
+struct InputBinding {
+  std::vector<Shape> shapes;             // one for each graph input, no -1
+  std::map<std::size_t, Tensor> values;  // inputs whose values steer shapes (see steering_inputs)
+};
+
+// Fills dtype, shape, params and constants of every value and node; folds nodes whose operands are all known (deterministic operators
+// with outputs of at most `fold_limit` bytes; larger ones only when their operands are initializers) and removes them.
+// Throws InvalidModel or Unsupported with the node as context.
+void infer(Graph&, const InputBinding&);
+
+// Infers one node whose input values are complete: sets params and the outputs' dtype and shape. For passes that add nodes.
+void infer_node(Graph&, Node&);
+
+// Indices of the graph inputs whose values must be known before planning: they reach, through foldable nodes alone, an operand that
+// steers shapes (the shape of a Reshape, the condition of an If).
+std::vector<std::size_t> steering_inputs(const Graph&);
+
+}  // namespace tandem

@@ -1,0 +1,12 @@
+// Every operator family, one line each. Each function gives the OpDefs that its file defines.
+#pragma once
+
+#include <span>
+
+#include "runtime/ops/op.h"
+
+namespace tandem {
+
+std::span<const OpDef> identity_ops();
+
+}  // namespace tandem

@@ -1,0 +1,47 @@
+#include "runtime/ops/op_table.h"
+
+#include <fmt/format.h>
+
+#include <unordered_map>
+
+#include "runtime/ops/families.h"
+
+namespace tandem {
+namespace {
+
+struct Table {
+  std::vector<const OpDef*> ops;
+  std::unordered_map<std::string_view, const OpDef*> by_name;
+};
+
+const Table& table() {
+  static const Table t = [] {
+    Table made;
+    for (const std::span<const OpDef> family : {
+             identity_ops(),
+         }) {
+      for (const OpDef& op : family) {
+        made.ops.push_back(&op);
+        if (!made.by_name.emplace(op.name, &op).second) throw std::logic_error(fmt::format("operator {} is defined twice", op.name));
+      }
+    }
+    return made;
+  }();
+  return t;
+}
+
+}  // namespace
+
+const OpDef* find_op(std::string_view name) {
+  const auto it = table().by_name.find(name);
+  return it == table().by_name.end() ? nullptr : it->second;
+}
+
+const OpDef& need_op(std::string_view name) {
+  if (const OpDef* op = find_op(name)) return *op;
+  throw Unsupported(fmt::format("operator {} is not supported", name));
+}
+
+std::span<const OpDef* const> all_ops() { return table().ops; }
+
+}  // namespace tandem
