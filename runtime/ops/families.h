@@ -8,5 +8,6 @@
 namespace tandem {
 
 std::span<const OpDef> identity_ops();
+std::span<const OpDef> pool_ops();
 
 }  // namespace tandem
