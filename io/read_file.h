@@ -1,0 +1,18 @@
+// Reading a whole file into memory, safely: for images, lists and records.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tandem::io {
+
+// The bytes of the regular file `path` (raw path bytes, any encoding). A directory, FIFO, socket or device, a missing or unreadable
+// file, and a file of more than `max_bytes` are InvalidData naming the path and the reason; nothing is allocated for a file that is too
+// large, and a FIFO never blocks.
+std::vector<std::uint8_t> read_file(const std::string& path, std::int64_t max_bytes);
+
+// `path` for an error message: in double quotes, bytes that would break the terminal or the line (control characters) written as \xNN.
+std::string quoted(const std::string& path);
+
+}  // namespace tandem::io
