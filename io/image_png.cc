@@ -31,6 +31,19 @@ int orientation_of(spng_ctx* png) {
   return exif_orientation({reinterpret_cast<const std::uint8_t*>(exif.data), exif.length});
 }
 
+// spng stops at the length of the end chunk; a file cut within that chunk is cut all the same.
+bool has_whole_end(std::span<const std::uint8_t> bytes) {
+  std::size_t at = 8;
+  while (bytes.size() - at >= 12) {
+    std::size_t length = 0;
+    for (std::size_t i = 0; i < 4; ++i) length = length << 8 | bytes[at + i];
+    if (bytes[at + 4] == 'I' && bytes[at + 5] == 'E' && bytes[at + 6] == 'N' && bytes[at + 7] == 'D') return true;
+    if (length > bytes.size() - at - 12) return false;
+    at += length + 12;
+  }
+  return false;
+}
+
 }  // namespace
 
 Decoded decode_png(std::span<const std::uint8_t> bytes, const DecodeOptions& options) {
@@ -53,7 +66,8 @@ Decoded decode_png(std::span<const std::uint8_t> bytes, const DecodeOptions& opt
   } else {
     check(spng_decode_image(png.get(), rgb.data(), rgb.size(), SPNG_FMT_RGB8, 0));
   }
-  check(spng_decode_chunks(png.get()));  // on to the end chunk: without it the file was cut
+  check(spng_decode_chunks(png.get()));
+  if (!has_whole_end(bytes)) throw InvalidData("truncated PNG: its end chunk is missing");
   if (options.exif_orientation) decoded.orientation = orientation_of(png.get());
   return decoded;
 }
