@@ -8,6 +8,7 @@
 namespace tandem {
 
 std::span<const OpDef> identity_ops();
+std::span<const OpDef> matrix_ops();
 std::span<const OpDef> pool_ops();
 
 }  // namespace tandem

@@ -19,6 +19,7 @@ const Table& table() {
     Table made;
     for (const std::span<const OpDef> family : {
              identity_ops(),
+             matrix_ops(),
              pool_ops(),
          }) {
       for (const OpDef& op : family) {
