@@ -1,0 +1,26 @@
+// Optimising passes on an inferred graph (types and shapes known). Each keeps the function; --no-passes leaves them out. Every pass copies
+// a constant before it changes it, since constants may have other readers.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runtime/graph/graph.h"
+
+namespace tandem {
+
+// All passes in their order; gives one line for each thing done ("folded 40 BatchNormalization into Conv").
+std::vector<std::string> run_passes(Graph&);
+
+// Conv, ConvTranspose -> BatchNormalization, or Mul / Add / Sub / Div by per-channel constants: into the weights and bias.
+// Alone it is what `convert --inference` writes. Returns the number of nodes folded away.
+int fold_into_convolutions(Graph&);
+// Transpose pairs that cancel, a Transpose of a Transpose merged into one.
+int cancel_transposes(Graph&);
+// Pad with zeros (constant mode, spatial axes only) into the padding of a following Conv, or of an average pool that counts it.
+int fold_pads(Graph&);
+// Conv -> FusedConv with activation, residual Add, and the ReLU in front; depthwise Conv -> 1x1 Conv into FusedSeparable.
+int fuse_epilogues(Graph&);
+int fuse_separable(Graph&);
+
+}  // namespace tandem

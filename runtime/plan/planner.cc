@@ -1,0 +1,123 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "runtime/graph/passes.h"
+#include "runtime/ops/op_table.h"
+#include "runtime/plan/plan.h"
+#include "runtime/plan/program.h"
+#include "runtime/plan/reorder.h"
+
+namespace tandem {
+namespace {
+
+// A step with nothing to write is not run.
+bool writes_nothing(const Program& program, const ProgramItem& item) {
+  return std::all_of(item.out.begin(), item.out.end(), [&](std::int32_t s) { return s < 0 || program.slots[static_cast<std::size_t>(s)].desc.size() == 0; });
+}
+
+class Planner {
+ public:
+  Planner(const Graph& graph, const InputBinding& binding, const PlanOptions& options, const CpuInfo& cpu) : graph_(graph), cpu_(cpu) {
+    plan_.options = options;
+    infer(graph_, binding);
+    remove_dead_nodes(graph_);
+    if (options.passes) plan_.fused = run_passes(graph_);
+    shared_keys_ = binding.values.empty();
+  }
+
+  Plan run() {
+    for (const ValueId in : graph_.inputs) plan_.inputs.push_back(plain(in));
+    for (const ValueId out : graph_.outputs) plan_.outputs.push_back(plain(out));
+    program_ = lay_out(graph_, plan_.options.precision);
+    std::erase_if(program_.items, [&](const ProgramItem& item) { return writes_nothing(program_, item); });
+    for (const ProgramItem& item : program_.items) prepare(item);
+    plan_.arena_bytes = place_in_arena(program_, plan_.steps, plan_.buffers, graph_) + 64;  // vector loads may look past the last buffer
+    for (std::size_t i = 0; i < program_.items.size(); ++i) finish(program_.items[i], plan_.steps[i]);
+    std::stable_sort(plan_.buffers.begin(), plan_.buffers.end(), [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
+    return std::move(plan_);
+  }
+
+ private:
+  TensorDesc plain(ValueId id) const { return {.dtype = graph_.value(id).dtype, .shape = graph_.value(id).shape, .layout = Layout::kPlain, .channel_pitch = 0}; }
+
+  std::vector<TensorDesc> descs(const std::vector<std::int32_t>& slots) const {
+    std::vector<TensorDesc> out;
+    for (const std::int32_t s : slots) out.push_back(s < 0 ? TensorDesc{} : program_.slots[static_cast<std::size_t>(s)].desc);
+    return out;
+  }
+
+  void prepare(const ProgramItem& item) {
+    Step step;
+    step.in_descs = descs(item.in);
+    step.out_descs = descs(item.out);
+    step.first_pack = plan_.packs.size();
+    if (!item.node) {
+      step.op = "Reorder";
+      step.node = fmt::format("reorder of \"{}\"", graph_.value(program_.slots[static_cast<std::size_t>(item.in[0])].value).name);
+      step.kernel = reorder_kernel(step.in_descs[0], step.out_descs[0]);
+      dropped_.push_back(0);
+    } else {
+      step.op = item.node->op;
+      step.node = describe(graph_, *item.node);
+      with_context([&] { return step.node; }, [&] { prepare_node(*item.node, step); });
+    }
+    plan_.scratch_bytes = std::max(plan_.scratch_bytes, step.kernel.scratch_bytes);
+    plan_.max_operands = std::max({plan_.max_operands, item.in.size(), item.out.size()});
+    plan_.steps.push_back(std::move(step));
+  }
+
+  void prepare_node(const Node& node, Step& step) {
+    const OpDef& op = need_op(node.op);
+    if (!op.cpu) throw Unsupported(fmt::format("{} has no CPU kernel", node.op));
+    CpuContext context(graph_, node, step.in_descs, step.out_descs, plan_.options.precision, cpu_);
+    step.kernel = op.cpu(context);
+    for (const Pack& p : context.packs()) {
+      const std::string& name = graph_.value(p.operand).name;
+      plan_.packs.push_back({shared_keys_ ? name + '|' + p.key : std::string(), p.bytes, p.fill});
+    }
+    step.pack_count = context.packs().size();
+    dropped_.push_back(context.dropped());
+  }
+
+  void finish(const ProgramItem& item, Step& step) {
+    const std::uint32_t dropped = dropped_[static_cast<std::size_t>(&step - plan_.steps.data())];
+    for (std::size_t i = 0; i < item.in.size(); ++i) step.in.push_back(i < 32 && (dropped >> i & 1) ? Place{} : place(item.in[i]));
+    for (const std::int32_t s : item.out) step.out.push_back(place(s));
+  }
+
+  Place place(std::int32_t slot) {
+    if (slot < 0) return {};
+    const Place at = program_.slots[program_.root(slot)].place;
+    if (at.kind != Place::Kind::kConstant) return at;
+    const auto [it, added] = constants_.emplace(at.at, plan_.constants.size());
+    if (added) plan_.constants.push_back(graph_.values[at.at].constant);
+    return {Place::Kind::kConstant, it->second};
+  }
+
+  Graph graph_;
+  const CpuInfo& cpu_;
+  Plan plan_;
+  Program program_;
+  std::vector<std::uint32_t> dropped_;
+  std::map<std::size_t, std::size_t> constants_;
+  bool shared_keys_ = true;
+};
+
+}  // namespace
+
+std::size_t Plan::packed_bytes() const {
+  std::size_t sum = 0;
+  for (const PlannedPack& p : packs) sum += (p.bytes + 63) / 64 * 64;
+  return sum;
+}
+
+std::size_t Plan::constant_bytes() const {
+  std::size_t sum = 0;
+  for (const Tensor& t : constants) sum += t.bytes();
+  return sum;
+}
+
+Plan make_plan(const Graph& graph, const InputBinding& binding, const PlanOptions& options, const CpuInfo& cpu) { return Planner(graph, binding, options, cpu).run(); }
+
+}  // namespace tandem

@@ -1,0 +1,53 @@
+#include "runtime/plan/weights.h"
+
+#include <cstring>
+
+namespace tandem {
+
+std::shared_ptr<const PackedWeights> WeightStore::pack(Plan& plan) {
+  const std::lock_guard lock(mutex_);
+  auto weights = std::make_shared<PackedWeights>();
+  std::vector<std::size_t> missing;
+  for (std::size_t i = 0; i < plan.packs.size(); ++i) {
+    PlannedPack& p = plan.packs[i];
+    std::shared_ptr<Buffer> block;
+    if (!p.key.empty()) {
+      auto& shared = by_key_[p.key];
+      if (!shared) {
+        shared = std::make_shared<Buffer>(memory_, p.bytes);
+        missing.push_back(i);
+      }
+      block = shared;
+    } else {
+      block = std::make_shared<Buffer>(memory_, p.bytes);
+      missing.push_back(i);
+    }
+    weights->pointers_.push_back(block->data());
+    weights->blocks_.push_back(std::move(block));
+  }
+  pool_.parallel_for(static_cast<int>(missing.size()), [&](int, int m) {
+    const std::size_t i = missing[static_cast<std::size_t>(m)];
+    plan.packs[i].fill(weights->blocks_[i]->data());
+  });
+  for (PlannedPack& p : plan.packs) p.fill = nullptr;
+  return weights;
+}
+
+std::shared_ptr<const PackedWeights> WeightStore::copy(const Plan& plan, const PackedWeights& from) {
+  const std::lock_guard lock(mutex_);
+  auto weights = std::make_shared<PackedWeights>();
+  for (std::size_t i = 0; i < plan.packs.size(); ++i) {
+    const PlannedPack& p = plan.packs[i];
+    std::shared_ptr<Buffer> own;
+    std::shared_ptr<Buffer>& block = p.key.empty() ? own : by_key_[p.key];
+    if (!block) {
+      block = std::make_shared<Buffer>(memory_, p.bytes);
+      if (p.bytes) std::memcpy(block->data(), from.blocks_[i]->data(), p.bytes);
+    }
+    weights->pointers_.push_back(block->data());
+    weights->blocks_.push_back(block);
+  }
+  return weights;
+}
+
+}  // namespace tandem

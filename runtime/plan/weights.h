@@ -1,0 +1,44 @@
+// Packed weights: the bytes that kernels made from constant operands, shared by all plans of a graph.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "runtime/cpu/task_pool.h"
+#include "runtime/memory/memory.h"
+#include "runtime/plan/plan.h"
+
+namespace tandem {
+
+// Pointers to the packed operands of one plan, in the order of Plan::packs; keeps them alive.
+class PackedWeights {
+ public:
+  const void* const* pointers(const Step& step) const { return pointers_.data() + step.first_pack; }
+
+ private:
+  friend class WeightStore;
+  std::vector<std::shared_ptr<Buffer>> blocks_;
+  std::vector<const void*> pointers_;
+};
+
+// The packed weights of one graph on one device. Thread-safe.
+class WeightStore {
+ public:
+  // Both must outlive the store.
+  WeightStore(MemoryResource& memory, TaskPool& pool) : memory_(memory), pool_(pool) {}
+
+  // Packs what is not here yet, in parallel, then empties the plan's fill functions (so that unpacked weights can go).
+  std::shared_ptr<const PackedWeights> pack(Plan& plan);
+  // A copy of what another store packed for the same plan (`--weights device`).
+  std::shared_ptr<const PackedWeights> copy(const Plan& plan, const PackedWeights& from);
+
+ private:
+  MemoryResource& memory_;
+  TaskPool& pool_;
+  std::mutex mutex_;
+  std::map<std::string, std::shared_ptr<Buffer>> by_key_;
+};
+
+}  // namespace tandem
