@@ -64,8 +64,10 @@ void TaskPool::submit(std::function<void()> task) {
 void TaskPool::run_job(const std::shared_ptr<Job>& job) {
   std::unique_lock lock(mutex_);
   jobs_.push_back(job);
-  if (job->count == 1) wake_.notify_one();
-  else wake_.notify_all();
+  if (job->count == 1)
+    wake_.notify_one();
+  else
+    wake_.notify_all();
   done_.wait(lock, [&] { return job->running == 0 && job->next.load() >= job->count; });
   if (job->error) std::rethrow_exception(job->error);
 }

@@ -51,7 +51,7 @@ class TaskPool {
 
   std::mutex mutex_;
   std::condition_variable wake_, done_;
-  std::deque<std::shared_ptr<Job>> jobs_;    // with indices left
+  std::deque<std::shared_ptr<Job>> jobs_;  // with indices left
   std::deque<std::function<void()>> queued_;
   bool stopping_ = false;
   std::vector<std::thread> workers_;

@@ -41,8 +41,8 @@ void* LimitedMemory::allocate(std::size_t bytes) {
   const std::size_t before = used_.fetch_add(bytes);
   try {
     if (before + bytes > limit_) {
-      throw OutOfMemory(fmt::format("{} more, with {} in use, exceed the limit of {}", format_size(bytes), format_size(before), format_size(limit_)), bytes,
-                        before, limit_);
+      throw OutOfMemory(fmt::format("{} more, with {} in use, exceed the limit of {}", format_size(bytes), format_size(before), format_size(limit_)),
+                        bytes, before, limit_);
     }
     return below_.allocate(bytes);
   } catch (...) {
@@ -111,10 +111,14 @@ MemoryPolicy MemoryPolicy::parse(const std::string& text) {
 
 std::size_t MemoryPolicy::limit(std::size_t machine_bytes) const {
   switch (kind) {
-    case Kind::kFraction: return static_cast<std::size_t>(std::floor(fraction * static_cast<double>(machine_bytes)));
-    case Kind::kLimit: return limit_bytes;
-    case Kind::kAll: return machine_bytes;
-    case Kind::kGrow: break;
+    case Kind::kFraction:
+      return static_cast<std::size_t>(std::floor(fraction * static_cast<double>(machine_bytes)));
+    case Kind::kLimit:
+      return limit_bytes;
+    case Kind::kAll:
+      return machine_bytes;
+    case Kind::kGrow:
+      break;
   }
   return 0;
 }
@@ -125,14 +129,29 @@ std::size_t parse_size(const std::string& text) {
     double factor;
   };
   static constexpr double kKi = 1024.0;
-  static constexpr Unit kUnits[] = {{"", 1},    {"B", 1},    {"k", 1e3},  {"K", 1e3},  {"kB", 1e3},  {"KB", 1e3},        {"M", 1e6},              {"MB", 1e6},
-                                    {"G", 1e9}, {"GB", 1e9}, {"T", 1e12}, {"TB", 1e12}, {"KiB", kKi}, {"MiB", kKi * kKi}, {"GiB", kKi * kKi * kKi}, {"TiB", kKi * kKi * kKi * kKi}};
+  static constexpr Unit kUnits[] = {{"", 1},
+                                    {"B", 1},
+                                    {"k", 1e3},
+                                    {"K", 1e3},
+                                    {"kB", 1e3},
+                                    {"KB", 1e3},
+                                    {"M", 1e6},
+                                    {"MB", 1e6},
+                                    {"G", 1e9},
+                                    {"GB", 1e9},
+                                    {"T", 1e12},
+                                    {"TB", 1e12},
+                                    {"KiB", kKi},
+                                    {"MiB", kKi * kKi},
+                                    {"GiB", kKi * kKi * kKi},
+                                    {"TiB", kKi * kKi * kKi * kKi}};
   char* end = nullptr;
   const double number = std::strtod(text.c_str(), &end);
   const bool has_number = end != text.c_str();
   while (*end == ' ') ++end;
   for (const Unit& unit : kUnits) {
-    if (has_number && std::strcmp(end, unit.name) == 0 && number >= 0 && number * unit.factor < 1e18) return static_cast<std::size_t>(number * unit.factor);
+    if (has_number && std::strcmp(end, unit.name) == 0 && number >= 0 && number * unit.factor < 1e18)
+      return static_cast<std::size_t>(number * unit.factor);
   }
   throw UsageError(fmt::format("'{}' is not a size (examples: 8GiB, 512MB, 1000000)", text));
 }

@@ -16,11 +16,16 @@ double since(Clock::time_point start) { return std::chrono::duration<double>(Clo
 
 const void* readable(const Run& run, const Place& p) {
   switch (p.kind) {
-    case Place::Kind::kArena: return run.arena + p.at;
-    case Place::Kind::kInput: return run.inputs[p.at];
-    case Place::Kind::kOutput: return run.outputs[p.at];
-    case Place::Kind::kConstant: return run.plan->constants[p.at].data();
-    case Place::Kind::kNone: break;
+    case Place::Kind::kArena:
+      return run.arena + p.at;
+    case Place::Kind::kInput:
+      return run.inputs[p.at];
+    case Place::Kind::kOutput:
+      return run.outputs[p.at];
+    case Place::Kind::kConstant:
+      return run.plan->constants[p.at].data();
+    case Place::Kind::kNone:
+      break;
   }
   return nullptr;
 }
@@ -58,8 +63,10 @@ struct Team {
 
 void wait_for_next(const Team& team, std::uint64_t phase) {
   for (int spins = 0; team.ticket.load(std::memory_order_acquire) >> 32 == phase; ++spins) {
-    if (spins < 4096) _mm_pause();
-    else std::this_thread::yield();
+    if (spins < 4096)
+      _mm_pause();
+    else
+      std::this_thread::yield();
   }
 }
 
@@ -102,11 +109,12 @@ void run_alone(const Run& run, WorkerSpace& space, StepTimes* times) {
     const Step& step = run.plan->steps[s];
     const auto start = times ? Clock::now() : Clock::time_point();
     const KernelArgs args = arguments(run, step, space);
-    with_context([&] { return step.node; }, [&] {
-      for (const Stage& stage : step.kernel.stages) {
-        for (int t = 0; t < stage.tasks; ++t) stage.run(args, t);
-      }
-    });
+    with_context([&] { return step.node; },
+                 [&] {
+                   for (const Stage& stage : step.kernel.stages) {
+                     for (int t = 0; t < stage.tasks; ++t) stage.run(args, t);
+                   }
+                 });
     if (times) (*times)[s] += since(start);
   }
 }
@@ -121,6 +129,7 @@ void run_together(const Run& run, TaskPool& pool, std::span<WorkerSpace> spaces,
   auto phase_start = Clock::now();
   pool.gang([&](int worker) {
     try {
+      spaces[static_cast<std::size_t>(worker)].fit(*run.plan);
       take_part(run, team, spaces[static_cast<std::size_t>(worker)], times, phase_start);
     } catch (Error& e) {
       const auto phase = team.ticket.load() >> 32;

@@ -30,7 +30,7 @@ class WorkerSpace {
 struct Run {
   const Plan* plan = nullptr;
   const PackedWeights* weights = nullptr;
-  std::byte* arena = nullptr;   // Plan::arena_bytes, 64-byte aligned
+  std::byte* arena = nullptr;  // Plan::arena_bytes, 64-byte aligned
   std::span<const void* const> inputs;
   std::span<void* const> outputs;
 };

@@ -19,7 +19,8 @@ TensorDesc describe_tensor(DType dtype, const Shape& shape, Layout layout) {
 
 class LayOut {
  public:
-  LayOut(const Graph& graph, Precision precision) : graph_(graph), bf16_(precision == Precision::kBF16), slots_of_(graph.values.size()), uses_(use_counts(graph)) {
+  LayOut(const Graph& graph, Precision precision)
+      : graph_(graph), bf16_(precision == Precision::kBF16), slots_of_(graph.values.size()), uses_(use_counts(graph)) {
     for (const Node& node : graph.nodes) {
       const OpDef& op = need_op(node.op);
       for (const ValueId in : node.inputs) {

@@ -71,7 +71,8 @@ std::size_t place(std::vector<Interval>& intervals) {
     }
     it.offset = at;
     total = std::max(total, at + it.bytes);
-    placed.insert(std::upper_bound(placed.begin(), placed.end(), &it, [](const Interval* a, const Interval* b) { return a->offset < b->offset; }), &it);
+    placed.insert(std::upper_bound(placed.begin(), placed.end(), &it, [](const Interval* a, const Interval* b) { return a->offset < b->offset; }),
+                  &it);
   }
   return total;
 }

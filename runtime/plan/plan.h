@@ -17,14 +17,14 @@ struct Place {
 };
 
 struct Step {
-  std::string node;           // describe() of the node, or "reorder of "x""
+  std::string node;  // describe() of the node, or "reorder of "x""
   std::string op;
   Kernel kernel;
   std::vector<Place> in, out;
   std::vector<TensorDesc> in_descs, out_descs;
-  std::size_t first_pack = 0;   // its packed operands in Plan::packs are [first_pack, first_pack + pack_count)
+  std::size_t first_pack = 0;  // its packed operands in Plan::packs are [first_pack, first_pack + pack_count)
   std::size_t pack_count = 0;
-  std::size_t shared_at = 0;    // arena offset of Kernel::shared_bytes
+  std::size_t shared_at = 0;  // arena offset of Kernel::shared_bytes
 };
 
 // A packed operand of a plan. `key` names it across plans of the same graph.
@@ -52,13 +52,13 @@ struct Plan {
   std::vector<Step> steps;
   std::vector<PlannedPack> packs;
   std::vector<Tensor> constants;
-  std::size_t arena_bytes = 0;              // activations and shared workspaces, one for each concurrent run
-  std::size_t scratch_bytes = 0;            // one for each worker
+  std::size_t arena_bytes = 0;    // activations and shared workspaces, one for each concurrent run
+  std::size_t scratch_bytes = 0;  // one for each worker
   std::size_t max_operands = 0;
-  std::vector<PlannedBuffer> buffers;       // largest first
-  std::vector<std::string> fused;           // what the passes did, one line each
+  std::vector<PlannedBuffer> buffers;  // largest first
+  std::vector<std::string> fused;      // what the passes did, one line each
   std::size_t packed_bytes() const;
-  std::size_t constant_bytes() const;       // constants that steps read unpacked
+  std::size_t constant_bytes() const;  // constants that steps read unpacked
 };
 
 // Plans `graph` for `binding` on the CPU. Throws InvalidModel or Unsupported with node and reason.

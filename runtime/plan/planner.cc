@@ -13,7 +13,8 @@ namespace {
 
 // A step with nothing to write is not run.
 bool writes_nothing(const Program& program, const ProgramItem& item) {
-  return std::all_of(item.out.begin(), item.out.end(), [&](std::int32_t s) { return s < 0 || program.slots[static_cast<std::size_t>(s)].desc.size() == 0; });
+  return std::all_of(item.out.begin(), item.out.end(),
+                     [&](std::int32_t s) { return s < 0 || program.slots[static_cast<std::size_t>(s)].desc.size() == 0; });
 }
 
 class Planner {
@@ -39,7 +40,9 @@ class Planner {
   }
 
  private:
-  TensorDesc plain(ValueId id) const { return {.dtype = graph_.value(id).dtype, .shape = graph_.value(id).shape, .layout = Layout::kPlain, .channel_pitch = 0}; }
+  TensorDesc plain(ValueId id) const {
+    return {.dtype = graph_.value(id).dtype, .shape = graph_.value(id).shape, .layout = Layout::kPlain, .channel_pitch = 0};
+  }
 
   std::vector<TensorDesc> descs(const std::vector<std::int32_t>& slots) const {
     std::vector<TensorDesc> out;
@@ -118,6 +121,8 @@ std::size_t Plan::constant_bytes() const {
   return sum;
 }
 
-Plan make_plan(const Graph& graph, const InputBinding& binding, const PlanOptions& options, const CpuInfo& cpu) { return Planner(graph, binding, options, cpu).run(); }
+Plan make_plan(const Graph& graph, const InputBinding& binding, const PlanOptions& options, const CpuInfo& cpu) {
+  return Planner(graph, binding, options, cpu).run();
+}
 
 }  // namespace tandem

@@ -12,13 +12,13 @@ namespace tandem {
 struct Slot {
   TensorDesc desc;
   ValueId value = kNoValue;
-  Place place;               // kNone until placed
-  std::int32_t alias = -1;   // another slot whose memory this one is; roots have -1
+  Place place;              // kNone until placed
+  std::int32_t alias = -1;  // another slot whose memory this one is; roots have -1
 };
 
 struct ProgramItem {
-  const Node* node = nullptr;           // null: a reorder from in[0] to out[0]
-  std::vector<std::int32_t> in, out;    // slots; -1 where absent
+  const Node* node = nullptr;         // null: a reorder from in[0] to out[0]
+  std::vector<std::int32_t> in, out;  // slots; -1 where absent
 };
 
 struct Program {

@@ -65,7 +65,8 @@ class Prover {
   // Empty when the proof stands.
   std::string run() {
     for (Probe& p : probes_) {
-      if (p.graph.nodes.size() != probes_[0].graph.nodes.size() || p.graph.values.size() != probes_[0].graph.values.size()) return "the graph's structure depends on the batch";
+      if (p.graph.nodes.size() != probes_[0].graph.nodes.size() || p.graph.values.size() != probes_[0].graph.values.size())
+        return "the graph's structure depends on the batch";
       for (std::size_t i = 0; i < p.graph.inputs.size(); ++i) {
         if (proof_.input_batched[i]) p.rows[static_cast<std::size_t>(p.graph.inputs[i])] = Rows::batched(1);
       }
@@ -88,7 +89,8 @@ class Prover {
     const Graph& first = probes_[0].graph;
     for (std::size_t v = 0; v < first.values.size(); ++v) {
       bool same = true;
-      for (const Probe& p : probes_) same &= !first.values[v].known() || (p.graph.values[v].known() && same_bytes(first.values[v].constant, p.graph.values[v].constant));
+      for (const Probe& p : probes_)
+        same &= !first.values[v].known() || (p.graph.values[v].known() && same_bytes(first.values[v].constant, p.graph.values[v].constant));
       if (same) continue;
       for (std::size_t p = 0; p < probes_.size(); ++p) {
         const Value& value = probes_[p].graph.values[v];
@@ -110,7 +112,8 @@ class Prover {
     }
     for (const ValueId out : first.outputs) {
       if (out == kNoValue) continue;
-      if (!shapes_agree(out, *agreed)) return fmt::format("the shape of \"{}\" does not grow with the batch as its rows do", probes_[0].graph.value(out).name);
+      if (!shapes_agree(out, *agreed))
+        return fmt::format("the shape of \"{}\" does not grow with the batch as its rows do", probes_[0].graph.value(out).name);
       for (Probe& p : probes_) p.rows[static_cast<std::size_t>(out)] = *agreed;
     }
     return {};

@@ -11,10 +11,10 @@ namespace tandem {
 
 struct CutProof {
   bool possible = false;
-  std::string reason;                          // why not, for --log-placement
-  std::int64_t batch = 0;                      // N of the binding that was asked about
-  std::vector<bool> input_batched;             // for each graph input; the others go whole to every device
-  std::vector<std::int64_t> rows_per_sample;   // for each graph output: rows that one sample makes
+  std::string reason;                         // why not, for --log-placement
+  std::int64_t batch = 0;                     // N of the binding that was asked about
+  std::vector<bool> input_batched;            // for each graph input; the others go whole to every device
+  std::vector<std::int64_t> rows_per_sample;  // for each graph output: rows that one sample makes
 };
 
 // `binding`: the shapes of the run. An input carries the batch when its first dimension is dynamic in the file (or, in files with a fixed

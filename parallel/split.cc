@@ -1,0 +1,17 @@
+#include "parallel/split.h"
+
+#include <algorithm>
+
+namespace tandem {
+
+std::vector<std::int64_t> split_batch(std::int64_t batch, int parts, SplitRule rule) {
+  const std::int64_t n = std::max(1, parts), each = batch / n, rest = batch % n;
+  std::vector<std::int64_t> sizes;
+  for (std::int64_t i = 0; i < n; ++i) {
+    const std::int64_t extra = rule == SplitRule::kBalanced ? (i < rest ? 1 : 0) : (i == n - 1 ? rest : 0);
+    if (each + extra > 0) sizes.push_back(each + extra);
+  }
+  return sizes;
+}
+
+}  // namespace tandem
