@@ -1,0 +1,43 @@
+#include "parallel/split.h"
+
+#include <gtest/gtest.h>
+
+namespace tandem {
+namespace {
+
+using Sizes = std::vector<std::int64_t>;
+
+// What multi_gpu_model of Keras 2.2.4 does, and the balanced rule beside it.
+TEST(Split, BalancedDiffersByOneAndHasNoEmptyShare) {
+  EXPECT_EQ(split_batch(256, 8, SplitRule::kBalanced), Sizes(8, 32));
+  EXPECT_EQ(split_batch(50, 8, SplitRule::kBalanced), (Sizes{7, 7, 6, 6, 6, 6, 6, 6}));
+  EXPECT_EQ(split_batch(10, 4, SplitRule::kBalanced), (Sizes{3, 3, 2, 2}));
+  EXPECT_EQ(split_batch(7, 2, SplitRule::kBalanced), (Sizes{4, 3}));
+  EXPECT_EQ(split_batch(4, 3, SplitRule::kBalanced), (Sizes{2, 1, 1}));
+  EXPECT_EQ(split_batch(3, 8, SplitRule::kBalanced), (Sizes{1, 1, 1}));
+}
+
+TEST(Split, KerasGivesTheRestToTheLast) {
+  EXPECT_EQ(split_batch(50, 8, SplitRule::kKeras), (Sizes{6, 6, 6, 6, 6, 6, 6, 8}));
+  EXPECT_EQ(split_batch(10, 4, SplitRule::kKeras), (Sizes{2, 2, 2, 4}));
+  EXPECT_EQ(split_batch(7, 2, SplitRule::kKeras), (Sizes{3, 4}));
+  EXPECT_EQ(split_batch(3, 8, SplitRule::kKeras), (Sizes{3}));
+}
+
+TEST(Split, EverySampleOnceForEveryBatchAndCount) {
+  for (std::int64_t batch = 1; batch <= 17; ++batch) {
+    for (int parts = 1; parts <= 8; ++parts) {
+      for (const SplitRule rule : {SplitRule::kBalanced, SplitRule::kKeras}) {
+        std::int64_t sum = 0;
+        for (const std::int64_t s : split_batch(batch, parts, rule)) {
+          EXPECT_GT(s, 0);
+          sum += s;
+        }
+        EXPECT_EQ(sum, batch);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tandem
