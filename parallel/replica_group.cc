@@ -199,12 +199,17 @@ void ReplicaGroup::run_batch(const PreparedPlan& prepared, std::int64_t samples,
   for (const std::int64_t size : split_batch(samples, options_.replicas, options_.split))
     share_end.push_back((share_end.empty() ? 0 : share_end.back()) + size);
   const SampleRun sample_run{prepared, inputs, outputs, share_end};
+  std::vector<StepTimes> worker_times(times_ ? static_cast<std::size_t>(threads) : 0, StepTimes(prepared.plan.steps.size(), 0.0));
   pool_.parallel_for(static_cast<int>(alone), [&](int worker, int sample) {
     Buffer& arena = arenas_[static_cast<std::size_t>(worker)];
     if (arena.bytes() < prepared.plan.arena_bytes) arena = Buffer(counted_, prepared.plan.arena_bytes);
     spaces_[static_cast<std::size_t>(worker)].fit(prepared.plan);
-    sample_run.with(sample, arena, [&](const Run& run) { run_alone(run, spaces_[static_cast<std::size_t>(worker)]); });
+    StepTimes* times = times_ ? &worker_times[static_cast<std::size_t>(worker)] : nullptr;
+    sample_run.with(sample, arena, [&](const Run& run) { run_alone(run, spaces_[static_cast<std::size_t>(worker)], times); });
   });
+  for (const StepTimes& mine : worker_times) {
+    for (std::size_t i = 0; i < mine.size(); ++i) (*times_)[i] += mine[i];
+  }
   for (std::int64_t sample = alone; sample < samples; ++sample) {
     Buffer arena = take_arena(prepared.plan.arena_bytes);
     sample_run.with(sample, arena, [&](const Run& run) { run_together(run, pool_, spaces_, times_); });
