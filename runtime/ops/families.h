@@ -7,8 +7,13 @@
 
 namespace tandem {
 
+std::span<const OpDef> concat_ops();
 std::span<const OpDef> identity_ops();
 std::span<const OpDef> matrix_ops();
 std::span<const OpDef> pool_ops();
+std::span<const OpDef> reshape_ops();
+std::span<const OpDef> shape_ops();
+std::span<const OpDef> slice_ops();
+std::span<const OpDef> transpose_ops();
 
 }  // namespace tandem

@@ -18,9 +18,14 @@ const Table& table() {
   static const Table t = [] {
     Table made;
     for (const std::span<const OpDef> family : {
+             concat_ops(),
              identity_ops(),
              matrix_ops(),
              pool_ops(),
+             reshape_ops(),
+             shape_ops(),
+             slice_ops(),
+             transpose_ops(),
          }) {
       for (const OpDef& op : family) {
         made.ops.push_back(&op);
