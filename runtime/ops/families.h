@@ -11,6 +11,8 @@ std::span<const OpDef> concat_ops();
 std::span<const OpDef> identity_ops();
 std::span<const OpDef> matrix_ops();
 std::span<const OpDef> pool_ops();
+std::span<const OpDef> quant_conv_ops();
+std::span<const OpDef> quant_matrix_ops();
 std::span<const OpDef> reshape_ops();
 std::span<const OpDef> shape_ops();
 std::span<const OpDef> slice_ops();

@@ -22,6 +22,8 @@ const Table& table() {
              identity_ops(),
              matrix_ops(),
              pool_ops(),
+             quant_conv_ops(),
+             quant_matrix_ops(),
              reshape_ops(),
              shape_ops(),
              slice_ops(),

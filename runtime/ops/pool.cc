@@ -16,7 +16,7 @@ namespace {
 enum class PoolKind : std::uint8_t { kMax, kAverage, kLp };
 
 struct PoolParams {
-  Window window;
+  ResolvedWindow window;
   PoolKind kind = PoolKind::kMax;
   bool count_pads = false;    // AveragePool: padding counts as cells of value 0
   bool column_major = false;  // MaxPool's Indices: the first spatial dimension runs fastest

@@ -13,7 +13,8 @@ constexpr std::int64_t kMost = (std::int64_t{1} << 31) - 1;
 
 // Entries within [least, kMost]; an absent attribute is all `otherwise`.
 std::vector<std::int64_t> read(const Attributes& attributes, const char* name, std::size_t count, std::int64_t otherwise, std::int64_t least) {
-  std::vector<std::int64_t> values = attributes.integers(name, std::vector<std::int64_t>(count, otherwise));
+  std::vector<std::int64_t> values = attributes.integers(name, {});
+  if (values.empty()) values.assign(count, otherwise);
   if (values.size() != count) throw InvalidModel(fmt::format("attribute {} must have {} entries, has {}", name, count, values.size()));
   for (const std::int64_t v : values) {
     if (v < least || v > kMost)
@@ -37,8 +38,8 @@ std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return a / b + (a % b > 
 
 WindowAttributes read_window(const Attributes& attributes, std::size_t rank, std::span<const std::int64_t> kernel) {
   WindowAttributes w;
-  if (kernel.empty() || attributes.has("kernel_shape")) {
-    if (!attributes.has("kernel_shape")) throw InvalidModel("attribute kernel_shape is required and missing");
+  if (kernel.empty() || !attributes.integers("kernel_shape", {}).empty()) {
+    if (attributes.integers("kernel_shape", {}).empty()) throw InvalidModel("attribute kernel_shape is required and missing");
     w.kernel = read(attributes, "kernel_shape", rank, 1, 1);
   }
   if (!kernel.empty()) {
@@ -65,10 +66,10 @@ WindowAttributes read_window(const Attributes& attributes, std::size_t rank, std
   return w;
 }
 
-Window resolve_window(const WindowAttributes& w, std::span<const std::int64_t> input) {
+ResolvedWindow resolve_window(const WindowAttributes& w, std::span<const std::int64_t> input) {
   if (input.size() != w.kernel.size())
     throw InvalidModel(fmt::format("the input must have {} spatial dimensions, has {}", w.kernel.size(), input.size()));
-  Window r{{input.begin(), input.end()}, {}, w.kernel, w.strides, w.dilations, w.pads_begin, w.pads_end};
+  ResolvedWindow r{{input.begin(), input.end()}, {}, w.kernel, w.strides, w.dilations, w.pads_begin, w.pads_end};
   for (std::size_t d = 0; d < input.size(); ++d) {
     const std::int64_t n = input[d], s = w.strides[d], extent = (w.kernel[d] - 1) * w.dilations[d] + 1;
     if (w.auto_pad == AutoPad::kSameUpper || w.auto_pad == AutoPad::kSameLower) {
@@ -90,7 +91,7 @@ Window resolve_window(const WindowAttributes& w, std::span<const std::int64_t> i
   return r;
 }
 
-Window::Reach Window::reach(std::size_t d, std::int64_t at) const {
+ResolvedWindow::Reach ResolvedWindow::reach(std::size_t d, std::int64_t at) const {
   Reach r;
   r.start = at * strides[d] - pads_begin[d];
   r.first = r.start < 0 ? std::min(kernel[d], ceil_div(-r.start, dilations[d])) : 0;
@@ -99,7 +100,7 @@ Window::Reach Window::reach(std::size_t d, std::int64_t at) const {
   return r;
 }
 
-std::int64_t Window::padded_count(std::size_t d, std::int64_t at) const {
+std::int64_t ResolvedWindow::padded_count(std::size_t d, std::int64_t at) const {
   const std::int64_t start = at * strides[d] - pads_begin[d], end = input[d] + pads_end[d];
   return start >= end ? 0 : std::min(kernel[d], (end - 1 - start) / dilations[d] + 1);
 }

@@ -25,7 +25,7 @@ struct WindowAttributes {
 WindowAttributes read_window(const Attributes&, std::size_t rank, std::span<const std::int64_t> kernel = {});
 
 // A window with its padding resolved.
-struct Window {
+struct ResolvedWindow {
   std::vector<std::int64_t> input, output, kernel, strides, dilations, pads_begin, pads_end;
 
   std::size_t rank() const { return kernel.size(); }
@@ -43,6 +43,6 @@ struct Window {
 // negative, as TensorFlow (ONNX Runtime crops there). Explicit: floor or ceil of (n + pads - (k - 1) d - 1) / s, plus 1; with ceil
 // the last window is dropped where it would start behind the input (as PyTorch and ONNX Runtime). Throws InvalidModel when a window does not fit into
 // the padded input.
-Window resolve_window(const WindowAttributes&, std::span<const std::int64_t> input);
+ResolvedWindow resolve_window(const WindowAttributes&, std::span<const std::int64_t> input);
 
 }  // namespace tandem

@@ -20,10 +20,10 @@ Attributes attributes(Ints kernel, Ints strides, Ints pads, std::string auto_pad
   return a;
 }
 
-Window resolve(const Attributes& a, Ints input) { return resolve_window(read_window(a, input.size()), input); }
+ResolvedWindow resolve(const Attributes& a, Ints input) { return resolve_window(read_window(a, input.size()), input); }
 
 TEST(Window, SamePadsTheOddCellAtTheEndOrTheStartAndNeverCrops) {
-  Window w = resolve(attributes({3}, {2}, {}, "SAME_UPPER"), {4});
+  ResolvedWindow w = resolve(attributes({3}, {2}, {}, "SAME_UPPER"), {4});
   EXPECT_EQ(w.output, Ints{2});
   EXPECT_EQ(w.pads_begin, Ints{0});
   EXPECT_EQ(w.pads_end, Ints{1});
@@ -48,17 +48,17 @@ TEST(Window, CeilDropsAWindowThatWouldStartBehindTheInput) {
 }
 
 TEST(Window, ReachListsTheCellsInsideTheInput) {
-  const Window w = resolve(attributes({3}, {2}, {2, 2}, "NOTSET", true, {2}), {6});
+  const ResolvedWindow w = resolve(attributes({3}, {2}, {2, 2}, "NOTSET", true, {2}), {6});
   ASSERT_EQ(w.output, Ints{4});
   const std::int64_t starts[] = {-2, 0, 2, 4}, firsts[] = {1, 0, 0, 0}, lasts[] = {3, 3, 2, 1}, counts[] = {3, 3, 3, 2};
   for (std::int64_t i = 0; i < 4; ++i) {
-    const Window::Reach r = w.reach(0, i);
+    const ResolvedWindow::Reach r = w.reach(0, i);
     EXPECT_EQ(r.start, starts[i]) << i;
     EXPECT_EQ(r.first, firsts[i]) << i;
     EXPECT_EQ(r.last, lasts[i]) << i;
     EXPECT_EQ(w.padded_count(0, i), counts[i]) << i;
   }
-  const Window outside = resolve(attributes({2}, {1}, {3, 3}), {1});
+  const ResolvedWindow outside = resolve(attributes({2}, {1}, {3, 3}), {1});
   EXPECT_EQ(outside.reach(0, 0).first, outside.reach(0, 0).last);
   EXPECT_EQ(outside.reach(0, 5).first, outside.reach(0, 5).last);
 }
