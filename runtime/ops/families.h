@@ -7,20 +7,15 @@
 
 namespace tandem {
 
-std::span<const OpDef> arithmetic_ops();
 std::span<const OpDef> concat_ops();
 std::span<const OpDef> identity_ops();
-std::span<const OpDef> logic_ops();
 std::span<const OpDef> matrix_ops();
 std::span<const OpDef> pool_ops();
-std::span<const OpDef> pow_ops();
 std::span<const OpDef> quant_conv_ops();
 std::span<const OpDef> quant_matrix_ops();
 std::span<const OpDef> reshape_ops();
 std::span<const OpDef> shape_ops();
 std::span<const OpDef> slice_ops();
 std::span<const OpDef> transpose_ops();
-std::span<const OpDef> unary_ops();
-std::span<const OpDef> variadic_ops();
 
 }  // namespace tandem

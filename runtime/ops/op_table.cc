@@ -18,21 +18,16 @@ const Table& table() {
   static const Table t = [] {
     Table made;
     for (const std::span<const OpDef> family : {
-             arithmetic_ops(),
              concat_ops(),
              identity_ops(),
-             logic_ops(),
              matrix_ops(),
              pool_ops(),
-             pow_ops(),
              quant_conv_ops(),
              quant_matrix_ops(),
              reshape_ops(),
              shape_ops(),
              slice_ops(),
              transpose_ops(),
-             unary_ops(),
-             variadic_ops(),
          }) {
       for (const OpDef& op : family) {
         made.ops.push_back(&op);

@@ -1,0 +1,43 @@
+// Runs a program and catches what it says.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace tandem::test {
+
+struct Finished {
+  int code = -1;   // exit code; -1 when it died of a signal or was killed
+  int signal = 0;  // the signal it died of
+  bool timed_out = false;
+  std::string out, err;
+};
+
+struct Launch {
+  std::map<std::string, std::string> environment = {};  // added to the caller's
+  int timeout_seconds = 60;                             // then it is killed
+};
+
+// argv[0] is the path of the program. Throws std::runtime_error when it cannot be started.
+Finished run_program(const std::vector<std::string>& argv, const Launch& launch = {});
+// The program tandem of this build.
+Finished run_tandem(std::vector<std::string> arguments, const Launch& launch = {});
+
+// A fresh folder below the system's temporary one, removed with all in it by the destructor.
+class TemporaryFolder {
+ public:
+  TemporaryFolder();
+  ~TemporaryFolder();
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  const std::string& path() const { return path_; }
+  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
+  // Writes a file below it and gives its path.
+  std::string write(const std::string& name, const std::string& bytes) const;
+
+ private:
+  std::string path_;
+};
+
+}  // namespace tandem::test
