@@ -8,6 +8,8 @@
 namespace tandem {
 
 std::span<const OpDef> concat_ops();
+std::span<const OpDef> conv_ops();
+std::span<const OpDef> conv_transpose_ops();
 std::span<const OpDef> identity_ops();
 std::span<const OpDef> matrix_ops();
 std::span<const OpDef> pool_ops();

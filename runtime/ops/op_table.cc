@@ -19,6 +19,8 @@ const Table& table() {
     Table made;
     for (const std::span<const OpDef> family : {
              concat_ops(),
+             conv_ops(),
+             conv_transpose_ops(),
              identity_ops(),
              matrix_ops(),
              pool_ops(),

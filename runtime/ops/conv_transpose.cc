@@ -1,0 +1,90 @@
+// ConvTranspose: the data gradient of a convolution as an operator of its own.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "runtime/ops/conv_plain.h"
+#include "runtime/ops/families.h"
+
+namespace tandem {
+namespace {
+
+constexpr std::size_t kBias = 2;
+
+// Pads from a wanted output size: total = stride * (in - 1) + output_padding + extent - out, at least 0; the odd cell goes to the end for
+// SAME_UPPER and to the beginning otherwise.
+void pads_for(Window& w, std::size_t d, std::int64_t total, bool upper) {
+  total = std::max<std::int64_t>(0, total);
+  w.begin[d] = upper ? total / 2 : total - total / 2;
+  w.end[d] = total - w.begin[d];
+}
+
+Shape resolve(const Attributes& a, std::span<const std::int64_t> in, Window& w) {
+  const std::size_t n = w.rank();
+  const std::string mode = a.text("auto_pad", "NOTSET");
+  const bool upper = mode == "SAME_UPPER", same = upper || mode == "SAME_LOWER";
+  if (!same && mode != "NOTSET" && mode != "VALID" && !mode.empty()) {
+    throw InvalidModel(fmt::format("attribute auto_pad must be NOTSET, SAME_UPPER, SAME_LOWER or VALID, is \"{}\"", mode));
+  }
+  const auto extra = spatial_integers(a, "output_padding", n, 0, 0);
+  const auto wanted = a.has("output_shape") ? spatial_integers(a, "output_shape", n, 0, 1) : std::vector<std::int64_t>{};
+  w.begin.assign(n, 0);
+  w.end.assign(n, 0);
+  if (mode == "NOTSET" || mode.empty()) {
+    const auto pads = spatial_integers(a, "pads", 2 * n, 0, 0);
+    std::copy_n(pads.begin(), n, w.begin.begin());
+    std::copy_n(pads.begin() + static_cast<std::ptrdiff_t>(n), n, w.end.begin());
+  }
+  Shape out;
+  for (std::size_t d = 0; d < n; ++d) {
+    const std::int64_t full = w.strides[d] * (in[d] - 1) + extra[d] + w.extent(d);
+    if (!wanted.empty()) {
+      pads_for(w, d, full - wanted[d], upper);
+      out.push_back(wanted[d]);
+      continue;
+    }
+    if (same) pads_for(w, d, full - in[d] * w.strides[d], upper);
+    out.push_back(full - w.begin[d] - w.end[d]);
+    if (out.back() < 1) throw InvalidModel(fmt::format("pads leave no output in spatial dimension {} (size {} before pads)", d, full));
+  }
+  return out;
+}
+
+void infer(InferContext& c) {
+  ConvParams p;
+  p.group = parse_group(c.attributes());
+  const Shape &x = c.shape(0), &w = c.shape(1);
+  const std::int64_t outputs = w.size() > 1 ? elements(std::vector{w[1], p.group}) : 0;
+  check_conv_operands(c, outputs, kBias);
+  if (x[1] != w[0] || x[1] % p.group != 0 || outputs < 1) {
+    throw InvalidModel(fmt::format("operand 0 has {} channels; weights {} with group {} do not fit", x[1], to_string(w), p.group));
+  }
+  p.window = parse_window_shape(c.attributes(), spatial(w));
+  Shape y{x[0], outputs};
+  for (const std::int64_t d : resolve(c.attributes(), spatial(x), p.window)) y.push_back(d);
+  c.set_output(0, c.dtype(0), std::move(y));
+  c.set_params(std::move(p));
+}
+
+Kernel cpu(CpuContext& c) {
+  const auto& p = c.params<ConvParams>();
+  return plain_conv(c, {.window = p.window, .transposed = true, .group = p.group, .activation = p.activation});
+}
+
+}  // namespace
+
+std::span<const OpDef> conv_transpose_ops() {
+  static const OpDef ops[] = {
+      {.name = "ConvTranspose",
+       .min_inputs = 2,
+       .max_inputs = 3,
+       .infer = infer,
+       .cpu = cpu,
+       .rows = rows_of_first,
+       .layout = LayoutRule::kChannelsLast,
+       .bf16 = Bf16Rule::kStore},
+  };
+  return ops;
+}
+
+}  // namespace tandem

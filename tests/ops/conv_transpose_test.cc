@@ -1,0 +1,66 @@
+#include <gtest/gtest.h>
+
+#include "runtime/base/error.h"
+#include "tests/support/conv_cases.h"
+
+namespace tandem::test {
+namespace {
+
+TEST(ConvTranspose, AgreesWithDoublePrecision) {
+  struct Problem {
+    ConvCase c;
+    std::vector<std::int64_t> extra, out;
+  };
+  const Problem problems[] = {
+      {{.x = {2, 3, 4}, .w = {3, 2, 3}, .strides = {2}, .begin = {1}, .end = {0}}, {1}, {9}},
+      {{.x = {1, 4, 5, 3}, .w = {4, 3, 3, 2}, .strides = {2, 3}, .dilations = {2, 1}, .begin = {1, 0}, .end = {2, 1}, .group = 2}, {0, 2}, {10, 9}},
+      {{.x = {1, 2, 2, 3, 2}, .w = {2, 3, 2, 2, 2}, .strides = {2, 1, 1}}, {0, 0, 0}, {4, 4, 3}},
+  };
+  for (const auto& [c, extra, out] : problems) {
+    SCOPED_TRACE(to_string(c));
+    for (const DType type : {DType::kF32, DType::kF64, DType::kBF16}) {
+      const Tensor x = to_type(type, random_f32(c.x, 1)), w = to_type(type, random_f32(c.w, 2)), b = to_type(type, random_f32({c.w[1] * c.group}, 3));
+      Attributes a = conv_attributes(c);
+      a.set("output_padding", extra);
+      const double r = type == DType::kBF16 ? 1.0 / 256 : 1e-5;
+      for (const Layout layout : {Layout::kPlain, Layout::kChannelsLast}) {
+        const auto got =
+            run_node({.op = "ConvTranspose", .attributes = a, .operands = {x, w, b}, .constant = {1}}, {.layout = layout, .extra_pitch = 3});
+        expect_close(to_type(DType::kF64, got[0]), reference_conv_transpose(c, x, w, b, out), r, type == DType::kBF16 ? 2e-3 : 1e-5);
+      }
+    }
+  }
+}
+
+Tensor row(Attributes a) {
+  a.set("strides", std::vector<std::int64_t>{2});
+  return run_node({.op = "ConvTranspose", .attributes = std::move(a), .operands = {f32({1, 1, 2}, {1, 2}), f32({1, 1, 3}, {1, 2, 3})}})[0];
+}
+
+TEST(ConvTranspose, OutputPaddingAndAutoPad) {
+  Attributes extra, upper, lower, shape;
+  expect_close(row({}), f32({1, 1, 5}, {1, 2, 5, 4, 6}));
+  extra.set("output_padding", std::vector<std::int64_t>{1});
+  expect_close(row(extra), f32({1, 1, 6}, {1, 2, 5, 4, 6, 0}));
+  upper.set("auto_pad", std::string("SAME_UPPER"));
+  expect_close(row(upper), f32({1, 1, 4}, {1, 2, 5, 4}));
+  lower.set("auto_pad", std::string("SAME_LOWER"));
+  expect_close(row(lower), f32({1, 1, 4}, {2, 5, 4, 6}));
+  shape.set("output_shape", std::vector<std::int64_t>{7});
+  expect_close(row(shape), f32({1, 1, 7}, {1, 2, 5, 4, 6, 0, 0}));
+}
+
+TEST(ConvTranspose, RefusesWhatContradictsItself) {
+  const auto run = [](Shape x, Shape w, Attributes a) {
+    run_node({.op = "ConvTranspose", .attributes = std::move(a), .operands = {random_f32(std::move(x), 1), random_f32(std::move(w), 2)}});
+  };
+  Attributes group, pads;
+  group.set("group", std::int64_t{2});
+  pads.set("pads", std::vector<std::int64_t>{9, 9});
+  EXPECT_THROW(run({1, 3, 4}, {3, 1, 2}, group), InvalidModel);
+  EXPECT_THROW(run({1, 3, 4}, {2, 1, 2}, {}), InvalidModel);
+  EXPECT_THROW(run({1, 1, 4}, {1, 1, 2}, pads), InvalidModel);
+}
+
+}  // namespace
+}  // namespace tandem::test
