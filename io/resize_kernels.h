@@ -1,0 +1,12 @@
+// The resamplers behind resize(), one file a family. Internal to io/.
+#pragma once
+
+#include "io/resize.h"
+
+namespace tandem::io {
+
+Pixels resize_pil(bool bicubic, PixelView, int height, int width);
+Pixels resize_nearest(PixelView, int height, int width);
+Pixels resize_cv(bool area, PixelView, int height, int width);
+
+}  // namespace tandem::io
