@@ -10,14 +10,19 @@ namespace tandem {
 std::span<const OpDef> concat_ops();
 std::span<const OpDef> conv_ops();
 std::span<const OpDef> conv_transpose_ops();
+std::span<const OpDef> dropout_ops();
+std::span<const OpDef> gather_ops();
 std::span<const OpDef> identity_ops();
 std::span<const OpDef> matrix_ops();
+std::span<const OpDef> one_hot_ops();
 std::span<const OpDef> pool_ops();
 std::span<const OpDef> quant_conv_ops();
 std::span<const OpDef> quant_matrix_ops();
 std::span<const OpDef> reshape_ops();
+std::span<const OpDef> scatter_ops();
 std::span<const OpDef> shape_ops();
 std::span<const OpDef> slice_ops();
+std::span<const OpDef> top_k_ops();
 std::span<const OpDef> transpose_ops();
 
 }  // namespace tandem

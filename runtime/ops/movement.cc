@@ -7,7 +7,7 @@ namespace tandem {
 namespace {
 
 void add_channel_padding(std::size_t output, const TensorDesc& d, std::vector<Move>& moves) {
-  if (d.layout != Layout::kChannelsLast || d.channel_pitch == d.shape[1]) return;
+  if (d.layout != Layout::kChannelsLast || d.channel_pitch == d.shape[1] || d.size() == 0) return;
   Shape box = d.shape;
   box[1] = d.channel_pitch - d.shape[1];
   moves.push_back(zero_move(output, box, {d.dtype, d.strides(), d.shape[1]}));
@@ -31,7 +31,8 @@ Kernel move_kernel(std::string implementation, const std::vector<TensorDesc>& ou
   auto run = [moves = std::move(moves), last_task](const KernelArgs& k, int task) {
     const auto i = static_cast<std::size_t>(std::upper_bound(last_task.begin(), last_task.end(), task) - last_task.begin());
     const Move& m = moves[i];
-    m.copy.run_task(m.value ? m.value.data() : k.in[m.input], k.out[m.output], i == 0 ? task : task - last_task[i - 1]);
+    const void* source = m.value ? m.value.data() : k.in[m.input];
+    if (source != k.out[m.output]) m.copy.run_task(source, k.out[m.output], i == 0 ? task : task - last_task[i - 1]);
   };
   return Kernel::single(std::move(implementation), tasks, std::move(run));
 }

@@ -21,7 +21,7 @@ StridedSide side_of(const TensorDesc&);
 // Fills a box of output `output` with zeros; `to` as in StridedCopy.
 Move zero_move(std::size_t output, const Shape& box, const StridedSide& to);
 // Does all moves (they write different elements; one to an absent output must not be among them) and writes zeros to what lies between
-// the channels of channels-last outputs.
+// the channels of channels-last outputs. A move from an operand that lies in the output's own memory (Kernel::in_place) is nothing.
 Kernel move_kernel(std::string implementation, const std::vector<TensorDesc>& outputs, std::vector<Move> moves);
 
 // Copies n neighbouring elements, f32 to bf16 and back where the types differ (a constant operand beside bf16 activations).

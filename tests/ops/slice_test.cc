@@ -47,6 +47,7 @@ TEST(Slice, AxesStepsAndEmptyResults) {
 TEST(Slice, ChannelsLast) {
   const Tensor x = random_f32({2, 5, 4, 6}, 1);
   expect_close(slice(x, {4, 1}, {0, 6}, {1, 3}, {-2, 2}, kPitched), slice(x, {4, 1}, {0, 6}, {1, 3}, {-2, 2}), 0, 0);
+  expect_close(slice(x, {5}, {9}, {1}, {}, kPitched), Tensor(DType::kF32, {2, 0, 4, 6}));
 }
 
 Tensor pad(const Tensor& x, Ints pads, const char* mode, Tensor value = {}, Ints axes = {}, EvaluateOptions o = {}) {
