@@ -72,10 +72,16 @@ struct SampleRun {
   }
 };
 
+std::shared_ptr<const Graph> folded(const Graph& graph) {
+  auto copy = std::make_shared<Graph>(graph);
+  fold_constants(*copy);
+  return copy;
+}
+
 }  // namespace
 
 ReplicaGroup::ReplicaGroup(std::shared_ptr<const Graph> graph, GroupOptions options, TaskPool& pool, const CpuInfo& cpu)
-    : graph_(std::move(graph)),
+    : graph_(folded(*graph)),
       options_(options),
       pool_(pool),
       cpu_(cpu),

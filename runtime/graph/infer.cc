@@ -150,6 +150,21 @@ void infer(Graph& graph, const InputBinding& binding) {
   }
 }
 
+void fold_constants(Graph& graph) {
+  for (Node& node : graph.nodes) {
+    const OpDef* op = find_op(node.op);
+    if (!op || !op->foldable || op->reads_shape_only || !all_known(graph, node)) continue;
+    with_context([&] { return describe(graph, node); },
+                 [&] {
+                   infer_node(graph, node);
+                   if (!worth_folding(graph, node, *op)) return;
+                   fold(graph, node, *op);
+                   node.op.clear();
+                 });
+  }
+  std::erase_if(graph.nodes, [](const Node& n) { return n.op.empty(); });
+}
+
 std::vector<std::size_t> steering_inputs(const Graph& graph) {
   const auto producer = producers(graph);
   std::vector<char> seen(graph.values.size(), 0);

@@ -19,6 +19,9 @@ struct InputBinding {
 // Throws InvalidModel or Unsupported with the node as context.
 void infer(Graph&, const InputBinding&);
 
+// Folds what needs no input at all (weights behind a Transpose, dequantised weights), once for all plans of a graph.
+void fold_constants(Graph&);
+
 // Infers one node whose input values are complete: sets params and the outputs' dtype and shape. For passes that add nodes.
 void infer_node(Graph&, Node&);
 

@@ -20,7 +20,11 @@ TEST(TaskPool, RunsEveryIndexOnce) {
 
 TEST(TaskPool, FirstErrorReachesTheCallerAndThePoolGoesOn) {
   TaskPool pool(2);
-  EXPECT_THROW(pool.parallel_for(100, [](int, int i) { if (i == 7) throw std::runtime_error("seven"); }), std::runtime_error);
+  EXPECT_THROW(pool.parallel_for(100,
+                                 [](int, int i) {
+                                   if (i == 7) throw std::runtime_error("seven");
+                                 }),
+               std::runtime_error);
   std::atomic<int> sum{0};
   pool.parallel_for(10, [&](int, int i) { sum += i; });
   EXPECT_EQ(sum.load(), 45);
