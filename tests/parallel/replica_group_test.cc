@@ -24,8 +24,8 @@ Tensor rows(const Tensor& t, std::int64_t first, std::int64_t count) {
   return out;
 }
 
-struct Setup {
-  Setup(Graph g, int threads, GroupOptions options = {})
+struct OnePool {
+  OnePool(Graph g, int threads, GroupOptions options = {})
       : pool(threads), cpu(CpuInfo::detect()), group(std::make_shared<const Graph>(std::move(g)), options, pool, cpu) {}
   TaskPool pool;
   CpuInfo cpu;
@@ -35,14 +35,14 @@ struct Setup {
 TEST(ReplicaGroup, BitsDependOnNeitherBatchNorThreadsNorReplicas) {
   for (const Precision precision : {Precision::kF32, Precision::kBF16}) {
     const PlanOptions plan{.precision = precision};
-    Setup one(small_xception(), 1, {.plan = plan});
+    OnePool one(small_xception(), 1, {.plan = plan});
     const Tensor x = images(9);
     const Tensor want = one.group.run({x})[0];
     for (std::int64_t i = 0; i < 9; ++i) EXPECT_TRUE(same_bits(one.group.run({rows(x, i, 1)})[0], rows(want, i, 1))) << i;
     for (const int threads : {1, 2, 3}) {
       for (const int replicas : {1, 2, 3, 8}) {
         for (const bool copies : {false, true}) {
-          Setup many(small_xception(), threads, {.replicas = replicas, .plan = plan, .weights_per_replica = copies});
+          OnePool many(small_xception(), threads, {.replicas = replicas, .plan = plan, .weights_per_replica = copies});
           EXPECT_TRUE(same_bits(many.group.run({x})[0], want)) << threads << " threads, " << replicas << " replicas";
           EXPECT_TRUE(same_bits(many.group.run({rows(x, 2, 2)})[0], rows(want, 2, 2)));
         }
@@ -52,7 +52,7 @@ TEST(ReplicaGroup, BitsDependOnNeitherBatchNorThreadsNorReplicas) {
 }
 
 TEST(ReplicaGroup, PassesKeepTheFunction) {
-  Setup plain(small_xception(), 2, {.plan = {.passes = false}}), optimised(small_xception(), 2);
+  OnePool plain(small_xception(), 2, {.plan = {.passes = false}}), optimised(small_xception(), 2);
   expect_close(optimised.group.run({images(3)})[0], plain.group.run({images(3)})[0], 1e-4, 1e-6);
   const auto prepared = optimised.group.prepare({{{3, 3, 16, 16}}, {}});
   EXPECT_FALSE(prepared->plan.fused.empty());
@@ -60,7 +60,7 @@ TEST(ReplicaGroup, PassesKeepTheFunction) {
 }
 
 TEST(ReplicaGroup, ServesSeveralThreadsAtOnce) {
-  Setup s(small_xception(), 2, {.replicas = 2});
+  OnePool s(small_xception(), 2, {.replicas = 2});
   const Tensor x = images(5);
   const Tensor want = s.group.run({x})[0];
   std::atomic<int> wrong{0};
@@ -78,13 +78,13 @@ TEST(ReplicaGroup, AGraphThatMixesSamplesRunsWhole) {
   GraphBuilder b;
   const ValueId x = b.input("x", DType::kF32, {-1, 4});
   b.output(b.node("mean", "ReduceMean", {x, b.constant("axes", i64({1}, {0}))}, attributes({{"keepdims", std::int64_t{1}}})));
-  Setup s(b.graph, 2, {.replicas = 3});
+  OnePool s(b.graph, 2, {.replicas = 3});
   expect_close(s.group.run({f32({2, 4}, {1, 2, 3, 4, 5, 6, 7, 8})})[0], f32({1, 4}, {3, 4, 5, 6}));
   EXPECT_FALSE(s.group.prepare({{{2, 4}}, {}})->cut.possible);
 }
 
 TEST(ReplicaGroup, RefusesInputsThatDoNotFit) {
-  Setup s(small_xception(), 1);
+  OnePool s(small_xception(), 1);
   EXPECT_THROW(s.group.run({}), InvalidData);
   EXPECT_THROW(s.group.run({random_f32({1, 3, 16, 15}, 1)}), InvalidData);
   EXPECT_THROW(s.group.run({Tensor(DType::kI32, {1, 3, 16, 16})}), InvalidData);
@@ -92,7 +92,7 @@ TEST(ReplicaGroup, RefusesInputsThatDoNotFit) {
 
 TEST(ReplicaGroup, ALimitThatDoesNotFitIsRefusedWithTheBatchThatDoes) {
   const std::size_t before = resident_bytes();
-  Setup s(small_xception(), 1, {.memory_limit = before + (std::size_t{24} << 20)});
+  OnePool s(small_xception(), 1, {.memory_limit = before + (std::size_t{24} << 20)});
   try {
     s.group.prepare({{{100000, 3, 16, 16}}, {}});
     FAIL();
