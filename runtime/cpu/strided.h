@@ -39,12 +39,16 @@ class StridedLoop {
   // run of a task may be parts of a whole run.
   template <class F>
   void for_each_run(int task, F&& f) const {
-    std::int64_t at = task * task_elements_;
-    const std::int64_t end = std::min(at + task_elements_, size_);
-    if (at >= end) return;
+    const std::int64_t begin = task * task_elements_;
+    for_each_run_in(begin, std::min(begin + task_elements_, size_), f);
+  }
+  // The same for the elements [begin, end), counted in the order of the walk.
+  template <class F>
+  void for_each_run_in(std::int64_t begin, std::int64_t end, F&& f) const {
+    if (begin >= end) return;
     Position p;
-    seek(at, p);
-    while (at < end) {
+    seek(begin, p);
+    for (std::int64_t at = begin; at < end;) {
       const std::int64_t n = std::min(axes_.back().count - p.index.back(), end - at);
       f(static_cast<const std::int64_t*>(p.offset.data()), n);
       at += n;

@@ -7,15 +7,18 @@
 
 namespace tandem {
 
+std::span<const OpDef> arithmetic_ops();
 std::span<const OpDef> concat_ops();
 std::span<const OpDef> conv_ops();
 std::span<const OpDef> conv_transpose_ops();
 std::span<const OpDef> dropout_ops();
 std::span<const OpDef> gather_ops();
 std::span<const OpDef> identity_ops();
+std::span<const OpDef> logic_ops();
 std::span<const OpDef> matrix_ops();
 std::span<const OpDef> one_hot_ops();
 std::span<const OpDef> pool_ops();
+std::span<const OpDef> pow_ops();
 std::span<const OpDef> quant_conv_ops();
 std::span<const OpDef> quant_matrix_ops();
 std::span<const OpDef> reshape_ops();
@@ -24,5 +27,7 @@ std::span<const OpDef> shape_ops();
 std::span<const OpDef> slice_ops();
 std::span<const OpDef> top_k_ops();
 std::span<const OpDef> transpose_ops();
+std::span<const OpDef> unary_ops();
+std::span<const OpDef> variadic_ops();
 
 }  // namespace tandem

@@ -18,15 +18,18 @@ const Table& table() {
   static const Table t = [] {
     Table made;
     for (const std::span<const OpDef> family : {
+             arithmetic_ops(),
              concat_ops(),
              conv_ops(),
              conv_transpose_ops(),
              dropout_ops(),
              gather_ops(),
              identity_ops(),
+             logic_ops(),
              matrix_ops(),
              one_hot_ops(),
              pool_ops(),
+             pow_ops(),
              quant_conv_ops(),
              quant_matrix_ops(),
              reshape_ops(),
@@ -35,6 +38,8 @@ const Table& table() {
              slice_ops(),
              top_k_ops(),
              transpose_ops(),
+             unary_ops(),
+             variadic_ops(),
          }) {
       for (const OpDef& op : family) {
         made.ops.push_back(&op);
