@@ -1,0 +1,31 @@
+#include "importer/build.h"
+
+#include "importer/graph_builder.h"
+#include "runtime/base/error.h"
+
+namespace tandem {
+namespace {
+
+void fill_origin(Graph& graph, const ModelFile& file, const Notes& notes) {
+  graph.origin.producer = file.proto.producer_name();
+  graph.origin.producer_version = file.proto.producer_version();
+  graph.origin.ir_version = file.proto.ir_version();
+  graph.origin.opset = file.opsets.onnx;
+  graph.origin.notes = notes.lines();
+  for (const auto& entry : file.proto.metadata_props()) graph.metadata[entry.key()] = entry.value();
+}
+
+}  // namespace
+
+Graph build_graph(const ModelFile& file, ExternalData& external) {
+  AttributeReader attributes(file, external);
+  Notes notes;
+  GraphBuilder builder(file, attributes, notes, nullptr);
+  builder.build(file.proto.graph());
+  Graph graph = std::move(builder.editor().graph);
+  fill_origin(graph, file, notes);
+  remove_dead_nodes(graph);
+  return graph;
+}
+
+}  // namespace tandem

@@ -1,0 +1,53 @@
+#include "importer/mapped_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "importer/quote.h"
+#include "runtime/base/error.h"
+
+namespace tandem {
+
+FileHandle::~FileHandle() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+FileHandle& FileHandle::operator=(FileHandle&& other) noexcept {
+  std::swap(descriptor_, other.descriptor_);
+  return *this;
+}
+
+std::shared_ptr<const MappedFile> MappedFile::map(const FileHandle& handle, const std::string& name, std::uint64_t max_bytes) {
+  struct stat info {};
+  if (::fstat(handle.get(), &info) != 0) throw InvalidModel(fmt::format("{}: {}", quote(name), std::strerror(errno)));
+  if (!S_ISREG(info.st_mode)) throw InvalidModel(fmt::format("{} is not a regular file", quote(name)));
+  const auto size = static_cast<std::uint64_t>(info.st_size);
+  if (size > max_bytes) {
+    throw InvalidModel(fmt::format("{} has {} bytes, more than the {} that one model file may have; export the weights as external data", quote(name),
+                                   size, max_bytes));
+  }
+  const void* data = nullptr;
+  if (size > 0) {
+    data = ::mmap(nullptr, static_cast<std::size_t>(size), PROT_READ, MAP_PRIVATE, handle.get(), 0);
+    if (data == MAP_FAILED) throw InvalidModel(fmt::format("{} cannot be mapped: {}", quote(name), std::strerror(errno)));
+  }
+  return std::shared_ptr<const MappedFile>(new MappedFile(data, static_cast<std::size_t>(size)));
+}
+
+std::shared_ptr<const MappedFile> MappedFile::open(const std::filesystem::path& file, std::uint64_t max_bytes) {
+  const FileHandle handle(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  if (!handle) throw InvalidData(fmt::format("{} cannot be opened: {}", quote(file.string()), std::strerror(errno)));
+  return map(handle, file.string(), max_bytes);
+}
+
+MappedFile::~MappedFile() {
+  if (data_) ::munmap(const_cast<void*>(data_), size_);
+}
+
+}  // namespace tandem

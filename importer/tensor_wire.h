@@ -1,0 +1,45 @@
+// A TensorProto as it lies in the file, and its way to a Tensor. Nothing is copied before type, dimensions and size agree.
+#pragma once
+
+#include <memory>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "importer/wire.h"
+#include "runtime/base/tensor.h"
+
+namespace tandem {
+
+struct TensorFields {
+  std::string_view name;
+  Shape dims;
+  std::int64_t data_type = 0;  // TensorProto.DataType
+  bool external = false;
+  std::vector<std::pair<std::string_view, std::string_view>> external_data;  // key, value
+  bool has_raw = false;
+  wire::Bytes raw;
+  wire::Bytes body;  // the whole message: typed data are read from here
+};
+
+// ONNX's number of an element type. from: throws Unsupported for strings, complex numbers and types below 16 bits that are no int8/uint8.
+DType dtype_from_onnx(std::int64_t data_type);
+std::int64_t dtype_to_onnx(DType);
+
+// Throws InvalidModel when the message is malformed or has more than limits::kRank dimensions.
+TensorFields read_tensor_fields(wire::Bytes body);
+
+// Elements and bytes that the dimensions ask for; throws InvalidModel where one is negative or the product too large.
+std::size_t tensor_bytes(const TensorFields&);
+
+// The tensor of a message with its data inside. `owner` keeps the message's bytes alive: aligned raw data become a view of them; with no
+// owner everything is copied. kF16 and kBF16 stay what they are. Throws naming the tensor.
+Tensor decode_tensor(const TensorFields&, const std::shared_ptr<const void>& owner);
+
+// The same with the bytes given (external data), whose size must be tensor_bytes().
+Tensor tensor_from_raw(const TensorFields&, wire::Bytes raw, const std::shared_ptr<const void>& owner);
+
+// float16 and bfloat16 to float32; other types as they are.
+Tensor widened(const Tensor&);
+
+}  // namespace tandem
