@@ -18,6 +18,16 @@ constexpr std::size_t kMostWeights = 1 << 20;
 constexpr const char* kTopLevel = "top_level_model_weights";
 constexpr const char* kTexts[] = {"tandem.preprocess", "tandem.labels"};
 
+// A weights file belongs to the model: what is wrong with it is InvalidModel.
+template <class F>
+auto about_model(F&& f) {
+  try {
+    return f();
+  } catch (const InvalidData& e) {
+    throw InvalidModel(e.message());
+  }
+}
+
 // ---- reading
 
 bool has_names(const H5Node& group, const std::string& name) { return group.has_attribute(name) || group.has_attribute(name + "0"); }
@@ -51,7 +61,7 @@ Layer read_layer(const std::string& file, const H5Node& root, const std::string&
   for (const std::string& weight : names_of(*group, "weight_names")) {
     const auto node = group->find(weight);
     if (!node || !node->is_dataset()) throw InvalidData(fmt::format("{}: weight \"{}\" of layer \"{}\" is listed and missing", file, weight, name));
-    layer.weights.push_back({weight, node->dtype(), node->shape(), [n = *node] { return n.read(); }});
+    layer.weights.push_back({weight, node->dtype(), node->shape(), [n = *node] { return about_model([&] { return n.read(); }); }});
   }
   return layer;
 }
@@ -78,7 +88,9 @@ void hash(Sha256& sum, const LayerWeight& w, const Tensor& t) {
 
 }  // namespace
 
-KerasWeights read_keras_h5(const std::string& path) {
+namespace {
+
+KerasWeights read_all(const std::string& path) {
   const std::string name = quoted(path);
   if (!is_hdf5(path)) {
     const auto head = read_file(path, std::int64_t{1} << 40).size();
@@ -112,11 +124,17 @@ KerasWeights read_keras_h5(const std::string& path) {
   return out;
 }
 
+}  // namespace
+
+KerasWeights read_keras_h5(const std::string& path) {
+  return about_model([&] { return read_all(path); });
+}
+
 void verify_digest(const KerasWeights& weights, const std::string& path) {
   if (!weights.sha256) return;
   const std::string found = weights_digest(weights.layers);
   if (found != *weights.sha256) {
-    throw InvalidData(fmt::format("{} is damaged: its weights have SHA-256 {}, recorded is {}", quoted(path), found, *weights.sha256));
+    throw InvalidModel(fmt::format("{} is damaged: its weights have SHA-256 {}, recorded is {}", quoted(path), found, *weights.sha256));
   }
 }
 

@@ -24,10 +24,11 @@ struct KerasWeights {
 };
 
 // Opens `path` and lists what is in it; the values are read when asked for (LayerWeight::read keeps the file open). Other layouts (Keras 3's
-// .weights.h5, .keras archives) are Unsupported; a file that contradicts itself, names something that is missing or reaches outside is
-// InvalidData. `layers` holds top-level model weights, where there are any, as a last layer "top_level_model_weights".
+// .weights.h5, .keras archives) are Unsupported; a file that cannot be read, contradicts itself, names something that is missing or reaches outside
+// is InvalidModel, also later from LayerWeight::read. `layers` holds top-level model weights, where there are any, as a last layer
+// "top_level_model_weights".
 KerasWeights read_keras_h5(const std::string& path);
-// Reads every value and compares with `sha256`; InvalidData naming the file when they differ. Does nothing where there is no digest.
+// Reads every value and compares with `sha256`; InvalidModel naming the file when they differ. Does nothing where there is no digest.
 void verify_digest(const KerasWeights&, const std::string& path);
 
 // The bytes of a weights-only file as Keras 2 writes it, with the digest and `texts` as root attributes. Weights of one layer are stored under

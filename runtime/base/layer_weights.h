@@ -13,7 +13,7 @@ struct LayerWeight {
   std::string name;  // as in the file: "block1_conv1/kernel:0"; the last word after '/' and before ':' tells what it is
   DType dtype = DType::kNone;
   Shape shape;                   // in Keras' order of dimensions
-  std::function<Tensor()> read;  // the values; reads a file, so may throw InvalidData
+  std::function<Tensor()> read;  // the values; reads a file, so may throw InvalidModel
 };
 
 struct Layer {
