@@ -1,6 +1,7 @@
 // Conv, and FusedConv: the same with operand 3 (residual) and the attributes pre_relu, activation that graph passes set.
 #include <fmt/format.h>
 
+#include "runtime/ops/conv_fast.h"
 #include "runtime/ops/conv_plain.h"
 #include "runtime/ops/families.h"
 
@@ -47,6 +48,7 @@ void infer_fused(InferContext& c) {
 
 Kernel cpu(CpuContext& c) {
   const auto& p = c.params<ConvParams>();
+  if (auto fast = fast_conv(c, p)) return std::move(*fast);
   return plain_conv(
       c,
       {.window = p.window, .group = p.group, .pre_relu = p.pre_relu, .activation = p.activation, .residual = c.has_input(kResidual) ? kResidual : 0});

@@ -108,6 +108,8 @@ void check_conv_operands(const InferContext& c, std::int64_t outputs, std::size_
   }
 }
 
+bool may_take_residual(const CpuContext& c, std::size_t residual) { return c.has_input(residual) && c.node().inputs[residual] != c.node().inputs[0]; }
+
 Rows rows_with_residual(const RowContext& c, std::size_t residual) {
   if (!c.inputs[0].is_batched()) return Rows::mixed();
   for (std::size_t i = 1; i < c.inputs.size(); ++i) {

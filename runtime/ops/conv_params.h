@@ -49,6 +49,9 @@ void check_conv_operands(const InferContext&, std::int64_t outputs, std::size_t 
 
 std::span<const std::int64_t> spatial(const Shape& shape);  // without the first two dimensions
 
+// True when the output may lie in the residual's memory: not when it is X as well, whose pixels are read again and again.
+bool may_take_residual(const CpuContext&, std::size_t residual);
+
 // Operand 0 batched, operand `residual` (where present) batched alike, all others invariant.
 Rows rows_with_residual(const RowContext&, std::size_t residual);
 

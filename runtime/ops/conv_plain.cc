@@ -161,7 +161,7 @@ Kernel build(CpuContext& c, Job job) {
   }
   const std::int64_t tasks = job.y.shape[0] * job.blocks;
   kernel.stages.push_back({static_cast<int>(tasks), [job](const KernelArgs& k, int task) { run_task<Acc>(job, k, task); }});
-  if (job.residual) kernel.in_place = 1u << job.conv.residual;
+  if (job.residual && may_take_residual(c, job.conv.residual)) kernel.in_place = 1u << job.conv.residual;
   return kernel;
 }
 

@@ -34,6 +34,7 @@ const Table& table() {
              quant_matrix_ops(),
              reshape_ops(),
              scatter_ops(),
+             separable_ops(),
              shape_ops(),
              slice_ops(),
              top_k_ops(),

@@ -1,0 +1,141 @@
+#include "runtime/cpu/activation_rows.h"
+
+#ifdef TANDEM_ONE_HIGHWAY_TARGET
+#define HWY_COMPILE_ONLY_STATIC
+#else
+#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4)
+#endif
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "runtime/cpu/activation_rows.cc"
+#include <hwy/foreach_target.h>  // first: compiles this file once for each instruction set
+
+#include <hwy/contrib/math/math-inl.h>
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace tandem::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+namespace {
+
+using D = hn::ScalableTag<float>;
+using V = hn::Vec<D>;
+using Half = hn::Rebind<std::uint16_t, D>;
+using Bits = hn::RebindToUnsigned<D>;
+
+V sigmoid(D d, V x) {
+  // exp(88) is near the largest f32; the quotient is then as good as 0.
+  const V e = hn::Exp(d, hn::Min(hn::Neg(x), hn::Set(d, 88.0f)));
+  return hn::IfThenElse(hn::IsNaN(x), x, hn::Div(hn::Set(d, 1.0f), hn::Add(hn::Set(d, 1.0f), e)));
+}
+
+V apply(D d, const Activation& a, V x) {
+  const V zero = hn::Zero(d), one = hn::Set(d, 1.0f), alpha = hn::Set(d, a.alpha), beta = hn::Set(d, a.beta);
+  switch (a.kind) {
+    case ActivationKind::kNone:
+      return x;
+    case ActivationKind::kRelu:
+      return hn::Max(zero, x);  // the second operand is returned where one is NaN
+    case ActivationKind::kClip:
+      return hn::Min(beta, hn::Max(alpha, x));
+    case ActivationKind::kLeakyRelu:
+      return hn::IfThenElse(hn::Lt(x, zero), hn::Mul(alpha, x), x);
+    case ActivationKind::kElu:
+      return hn::IfThenElse(hn::Lt(x, zero), hn::Mul(alpha, hn::Expm1(d, hn::Max(x, hn::Set(d, -88.0f)))), x);
+    case ActivationKind::kSigmoid:
+      return sigmoid(d, x);
+    case ActivationKind::kHardSigmoid:
+      return hn::Min(one, hn::Max(zero, hn::Add(hn::Mul(alpha, x), beta)));
+    case ActivationKind::kSwish:
+      return hn::Mul(x, sigmoid(d, x));
+    case ActivationKind::kHardSwish: {
+      const V gate = hn::Min(hn::Set(d, 6.0f), hn::Max(zero, hn::Add(x, hn::Set(d, 3.0f))));
+      return hn::Mul(hn::Mul(x, gate), hn::Set(d, 1.0f / 6.0f));
+    }
+    case ActivationKind::kTanh:
+      return hn::IfThenElse(hn::IsNaN(x), x, hn::Tanh(d, x));
+    case ActivationKind::kMish: {
+      const V bounded = hn::Min(x, hn::Set(d, 20.0f));  // tanh of more is 1
+      return hn::IfThenElse(hn::IsNaN(x), x, hn::Mul(x, hn::Tanh(d, hn::Log1p(d, hn::Exp(d, hn::Max(bounded, hn::Set(d, -88.0f)))))));
+    }
+  }
+  return x;
+}
+
+void activate(const Activation& a, float* data, std::int64_t rows, std::int64_t count, std::int64_t stride) {
+  if (!a) return;
+  const D d;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  for (std::int64_t r = 0; r < rows; ++r) {
+    float* row = data + r * stride;
+    std::int64_t i = 0;
+    for (; i + lanes <= count; i += lanes) hn::StoreU(apply(d, a, hn::LoadU(d, row + i)), d, row + i);
+    if (i == count) continue;
+    const auto mask = hn::FirstN(d, static_cast<std::size_t>(count - i));
+    hn::BlendedStore(apply(d, a, hn::MaskedLoad(mask, d, row + i)), mask, d, row + i);
+  }
+}
+
+void widen(const BFloat16* from, float* to, std::int64_t count, bool relu) {
+  const D d;
+  const Half half;
+  const Bits bits;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  const auto* source = reinterpret_cast<const std::uint16_t*>(from);
+  const V floor = hn::Set(d, relu ? 0.0f : -std::numeric_limits<float>::infinity());
+  std::int64_t i = 0;
+  for (; i + lanes <= count; i += lanes) {
+    hn::StoreU(hn::Max(floor, hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(bits, hn::LoadU(half, source + i))))), d, to + i);
+  }
+  for (; i < count; ++i) {
+    const float v = static_cast<float>(from[i]);
+    to[i] = relu && v < 0 ? 0.0f : v;
+  }
+}
+
+void relu(const float* from, float* to, std::int64_t count) {
+  const D d;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  std::int64_t i = 0;
+  for (; i + lanes <= count; i += lanes) hn::StoreU(hn::Max(hn::Zero(d), hn::LoadU(d, from + i)), d, to + i);
+  for (; i < count; ++i) to[i] = from[i] < 0 ? 0.0f : from[i];
+}
+
+void narrow(const float* from, BFloat16* to, std::int64_t count) {
+  const D d;
+  const Half half;
+  const Bits bits;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  std::int64_t i = 0;
+  for (; i + lanes <= count; i += lanes) {
+    const auto u = hn::BitCast(bits, hn::LoadU(d, from + i));
+    const auto odd = hn::And(hn::ShiftRight<16>(u), hn::Set(bits, 1));
+    const auto rounded = hn::ShiftRight<16>(hn::Add(hn::Add(u, hn::Set(bits, 0x7fff)), odd));
+    const auto quiet = hn::Or(hn::ShiftRight<16>(u), hn::Set(bits, 0x40));
+    const auto is_nan = hn::Gt(hn::And(u, hn::Set(bits, 0x7fffffff)), hn::Set(bits, 0x7f800000));
+    // The upper halves are zero, so the signed saturating demotion is exact.
+    const auto narrowed = hn::BitCast(hn::RebindToSigned<D>(), hn::IfThenElse(is_nan, quiet, rounded));
+    hn::StoreU(hn::DemoteTo(half, narrowed), half, reinterpret_cast<std::uint16_t*>(to) + i);
+  }
+  for (; i < count; ++i) to[i] = BFloat16(from[i]);
+}
+
+}  // namespace
+}  // namespace tandem::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace tandem {
+HWY_EXPORT(activate);
+HWY_EXPORT(widen);
+HWY_EXPORT(relu);
+HWY_EXPORT(narrow);
+
+void activate_rows(const Activation& a, float* data, std::int64_t rows, std::int64_t count, std::int64_t stride) {
+  HWY_DYNAMIC_DISPATCH(activate)(a, data, rows, count, stride);
+}
+void widen_row(const BFloat16* from, float* to, std::int64_t count, bool with_relu) { HWY_DYNAMIC_DISPATCH(widen)(from, to, count, with_relu); }
+void relu_row(const float* from, float* to, std::int64_t count) { HWY_DYNAMIC_DISPATCH(relu)(from, to, count); }
+void narrow_row(const float* from, BFloat16* to, std::int64_t count) { HWY_DYNAMIC_DISPATCH(narrow)(from, to, count); }
+
+}  // namespace tandem
+#endif

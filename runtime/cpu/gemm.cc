@@ -1,0 +1,226 @@
+#include "runtime/cpu/gemm.h"
+
+#include <cstring>
+#include <utility>
+
+#include "runtime/cpu/activation_rows.h"
+
+#ifdef TANDEM_ONE_HIGHWAY_TARGET
+#define HWY_COMPILE_ONLY_STATIC
+#else
+#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4)
+#endif
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "runtime/cpu/gemm.cc"
+#include <hwy/foreach_target.h>  // first: compiles this file once for each instruction set
+
+#include <hwy/cache_control.h>
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace tandem::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+namespace {
+
+using D = hn::ScalableTag<float>;
+using V = hn::Vec<D>;
+constexpr std::int64_t kLanes = HWY_LANES(float);
+constexpr std::int64_t kWidth = 2 * kLanes;
+// 2 * kTileRows accumulators, two vectors of B and one of A fill the 32 (AVX-512) or 16 registers.
+constexpr std::size_t kTileRows = kLanes >= 16 ? 14 : 6;
+constexpr std::int64_t kAhead = 16;  // steps of k that B is fetched ahead into L1
+
+// One tile: M rows by one panel.
+struct Tile {
+  const float* const* rows;  // M pointers per segment
+  std::int64_t row_step;     // pointers from one segment to the next
+  std::int64_t segments, depth;
+  const float* b;
+  const float* bias;      // kWidth floats
+  const float* residual;  // or null
+  std::int64_t residual_stride;
+  float* c;
+  std::int64_t c_stride;
+  float lower, upper;
+};
+
+template <std::size_t M>
+struct Sums {
+  V low[M], high[M];
+};
+
+template <std::size_t M, std::size_t... R>
+HWY_INLINE void step(const float* const (&a)[M], std::int64_t k, const float* HWY_RESTRICT b, Sums<M>& s, std::index_sequence<R...>) {
+  const D d;
+  const V low = hn::Load(d, b), high = hn::Load(d, b + kLanes);
+  const auto row = [&](std::size_t r) HWY_ATTR __attribute__((always_inline)) {
+    const V x = hn::Set(d, a[r][k]);
+    s.low[r] = hn::MulAdd(x, low, s.low[r]);
+    s.high[r] = hn::MulAdd(x, high, s.high[r]);
+  };
+  (row(R), ...);
+}
+
+template <std::size_t M, std::size_t... R>
+HWY_INLINE void finish(const Tile& t, Sums<M>& s, std::index_sequence<R...>) {
+  const D d;
+  const V lower = hn::Set(d, t.lower), upper = hn::Set(d, t.upper);
+  const auto row = [&](std::size_t r) HWY_ATTR __attribute__((always_inline)) {
+    V low = s.low[r], high = s.high[r];
+    if (t.residual) {
+      const float* from = t.residual + static_cast<std::int64_t>(r) * t.residual_stride;
+      low = hn::Add(low, hn::LoadU(d, from));
+      high = hn::Add(high, hn::LoadU(d, from + kLanes));
+    }
+    // The bound is the first operand: x86 returns the second when one is NaN.
+    low = hn::Min(upper, hn::Max(lower, low));
+    high = hn::Min(upper, hn::Max(lower, high));
+    float* to = t.c + static_cast<std::int64_t>(r) * t.c_stride;
+    hn::StoreU(low, d, to);
+    hn::StoreU(high, d, to + kLanes);
+  };
+  (row(R), ...);
+}
+
+template <std::size_t M, std::size_t... R>
+HWY_INLINE void start(const float* bias, Sums<M>& s, std::index_sequence<R...>) {
+  const D d;
+  const V low = hn::Load(d, bias), high = hn::Load(d, bias + kLanes);
+  ((s.low[R] = low, s.high[R] = high), ...);
+}
+
+template <std::size_t M>
+HWY_NOINLINE void tile(const Tile& t) {
+  constexpr auto kRows = std::make_index_sequence<M>();
+  Sums<M> s;
+  start<M>(t.bias, s, kRows);
+  const float* HWY_RESTRICT b = t.b;
+  const float* const* rows = t.rows;
+  for (std::int64_t segment = 0; segment < t.segments; ++segment, rows += t.row_step) {
+    const float* a[M];
+    for (std::size_t r = 0; r < M; ++r) a[r] = rows[r];
+    std::int64_t k = 0;
+    for (; k + 4 <= t.depth; k += 4, b += 4 * kWidth) {
+      for (std::int64_t line = 0; line < 4 * kWidth; line += 16) hwy::Prefetch(b + kAhead * kWidth + line);
+      step<M>(a, k, b, s, kRows);
+      HWY_FENCE;  // keeps the compiler from mixing the steps, which spills accumulators
+      step<M>(a, k + 1, b + kWidth, s, kRows);
+      HWY_FENCE;
+      step<M>(a, k + 2, b + 2 * kWidth, s, kRows);
+      HWY_FENCE;
+      step<M>(a, k + 3, b + 3 * kWidth, s, kRows);
+    }
+    for (; k < t.depth; ++k, b += kWidth) step<M>(a, k, b, s, kRows);
+  }
+  finish<M>(t, s, kRows);
+}
+
+using TileOf = void (*)(const Tile&);
+template <std::size_t... M>
+TileOf choose(std::size_t rows, std::index_sequence<M...>) {
+  static constexpr TileOf kTiles[] = {tile<M + 1>...};
+  return kTiles[rows - 1];
+}
+
+// Results that leave in another shape or type than the tile stores: bf16, the last panel's outputs, activations that are no clamp.
+struct Exit {
+  const GemmBlock& g;
+  std::int64_t row, output, count;  // first row and output, outputs
+};
+
+void leave(const Exit& e, float* tile_c, std::size_t rows) {
+  const GemmBlock& g = e.g;
+  for (std::size_t r = 0; r < rows; ++r) {
+    const std::int64_t row = e.row + static_cast<std::int64_t>(r);
+    float* sums = tile_c + static_cast<std::int64_t>(r) * kWidth;
+    if (g.residual) {
+      const std::int64_t at = row * g.residual_stride + e.output;
+      if (g.type == DType::kBF16) {
+        const BFloat16* from = static_cast<const BFloat16*>(g.residual) + at;
+        for (std::int64_t i = 0; i < e.count; ++i) sums[i] += static_cast<float>(from[i]);
+      } else {
+        const float* from = static_cast<const float*>(g.residual) + at;
+        for (std::int64_t i = 0; i < e.count; ++i) sums[i] += from[i];
+      }
+    }
+    activate_rows(g.activation, sums, 1, e.count, kWidth);
+    const std::int64_t to = row * g.c_stride + e.output;
+    if (g.type == DType::kBF16)
+      narrow_row(sums, static_cast<BFloat16*>(g.c) + to, e.count);
+    else
+      std::memcpy(static_cast<float*>(g.c) + to, sums, static_cast<std::size_t>(e.count) * sizeof(float));
+  }
+}
+
+// Lines of C and the residual that the tile will meet.
+void fetch(const GemmBlock& g, std::int64_t row, std::int64_t rows, std::int64_t output) {
+  for (std::int64_t r = row; r < row + rows; ++r) {
+    const float* c = static_cast<const float*>(g.c) + r * g.c_stride + output;
+    for (std::int64_t line = 0; line < kWidth; line += 16) __builtin_prefetch(c + line, 1, 3);
+    if (!g.residual) continue;
+    const float* residual = static_cast<const float*>(g.residual) + r * g.residual_stride + output;
+    for (std::int64_t line = 0; line < kWidth; line += 16) hwy::Prefetch(residual + line);
+  }
+}
+
+struct Panel {
+  alignas(64) float bias[kWidth];
+  alignas(64) float c[kTileRows * kWidth];
+};
+
+void run_panel(const GemmBlock& g, std::int64_t panel, Panel& local) {
+  const std::int64_t output = panel * kWidth, count = std::min(kWidth, g.outputs - output);
+  std::fill(local.bias, local.bias + kWidth, 0.0f);
+  if (g.bias) std::copy_n(g.bias + output, count, local.bias);
+  const bool direct = g.type == DType::kF32 && count == kWidth && is_clamp(g.activation);
+  const std::int64_t tiles = (g.rows + static_cast<std::int64_t>(kTileRows) - 1) / static_cast<std::int64_t>(kTileRows);
+  const float* strided[kTileRows];
+  Tile t{.rows = nullptr, .row_step = g.rows, .segments = g.segments, .depth = g.segment_depth};
+  t.b = g.packed + panel * g.segments * g.segment_depth * kWidth;
+  t.bias = local.bias;
+  t.lower = direct ? lower_bound(g.activation) : -std::numeric_limits<float>::infinity();
+  t.upper = direct ? upper_bound(g.activation) : std::numeric_limits<float>::infinity();
+  for (std::int64_t i = 0; i < tiles; ++i) {  // rows spread evenly: no tile is much thinner than the others
+    const std::int64_t row = g.rows * i / tiles, rows = g.rows * (i + 1) / tiles - row;
+    if (g.table) {
+      t.rows = g.table + row;
+    } else {
+      for (std::int64_t r = 0; r < rows; ++r) strided[r] = g.a + (row + r) * g.a_stride;
+      t.rows = strided;
+    }
+    t.c = direct ? static_cast<float*>(g.c) + row * g.c_stride + output : local.c;
+    t.c_stride = direct ? g.c_stride : kWidth;
+    if (direct) {
+      fetch(g, row, rows, output);
+      t.residual = g.residual ? static_cast<const float*>(g.residual) + row * g.residual_stride + output : nullptr;
+      t.residual_stride = g.residual_stride;
+    }
+    choose(static_cast<std::size_t>(rows), std::make_index_sequence<kTileRows>())(t);
+    if (!direct) leave({g, row, output, count}, local.c, static_cast<std::size_t>(rows));
+  }
+}
+
+void run(const GemmBlock& g) {
+  Panel local;
+  for (std::int64_t p = g.first_panel; p < g.last_panel; ++p) run_panel(g, p, local);
+}
+
+std::int64_t width() { return kWidth; }
+std::int64_t tile_rows() { return static_cast<std::int64_t>(kTileRows); }
+
+}  // namespace
+}  // namespace tandem::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace tandem {
+HWY_EXPORT(run);
+HWY_EXPORT(width);
+HWY_EXPORT(tile_rows);
+
+std::int64_t gemm_panel_width() { return HWY_DYNAMIC_DISPATCH(width)(); }
+std::int64_t gemm_tile_rows() { return HWY_DYNAMIC_DISPATCH(tile_rows)(); }
+void gemm_run(const GemmBlock& g) { HWY_DYNAMIC_DISPATCH(run)(g); }
+
+}  // namespace tandem
+#endif

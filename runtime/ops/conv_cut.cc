@@ -1,0 +1,69 @@
+// How the hot convolutions are cut into tasks: from shapes alone.
+#include <algorithm>
+
+#include "runtime/cpu/gemm.h"
+#include "runtime/ops/conv_fast.h"
+
+namespace tandem {
+namespace {
+
+constexpr std::int64_t kMostPixels = 96, kFewestPixels = 24;
+constexpr std::int64_t kBlockFloats = 1 << 16;   // of A in one block: half of a small L2
+constexpr std::int64_t kTaskProducts = 1 << 22;  // multiply-adds that make a task worth its start
+constexpr std::int64_t kTasksOfAnImage = 8;      // enough for several threads
+
+std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+}  // namespace
+
+bool is_hot_activation(const TensorDesc& d, DType type) {
+  return !d || (d.layout == Layout::kChannelsLast && d.dtype == type && (type == DType::kF32 || type == DType::kBF16));
+}
+
+PixelCut cut_pixels(std::int64_t images, std::int64_t pixels, std::int64_t depth, std::int64_t outputs, std::int64_t split) {
+  const std::int64_t tile = gemm_tile_rows(), width = gemm_panel_width();
+  PixelCut c;
+  c.images = pixels == 0 ? 0 : images;
+  c.pixels = pixels;
+  c.panels = gemm_panels(outputs);
+  const std::int64_t most = std::clamp(kBlockFloats / std::max<std::int64_t>(1, depth), kFewestPixels, kMostPixels) / tile * tile;
+  const std::int64_t blocks = std::max<std::int64_t>(1, divide_up(pixels, most));
+  c.block = std::max<std::int64_t>(1, divide_up(divide_up(pixels, blocks), tile) * tile);
+  const double products = static_cast<double>(c.block) * static_cast<double>(depth) * static_cast<double>(outputs);
+  const auto blocks_of_task =
+      static_cast<std::int64_t>(std::clamp(static_cast<double>(kTaskProducts) / std::max(1.0, products), 1.0, static_cast<double>(blocks)));
+  c.per_task = c.block * blocks_of_task;
+  c.pixel_tasks = divide_up(pixels, c.per_task);
+  const std::int64_t worth = std::max<std::int64_t>(1, divide_up(split, width));
+  if (blocks_of_task == 1 && c.pixel_tasks > 0 && c.pixel_tasks < kTasksOfAnImage) {
+    const auto by_work = static_cast<std::int64_t>(products / static_cast<double>(kTaskProducts) * 2);
+    c.panel_groups = std::clamp<std::int64_t>(std::min({c.panels / worth, by_work, divide_up(kTasksOfAnImage, c.pixel_tasks)}), 1, c.panels);
+  }
+  return c;
+}
+
+PixelCut::Part PixelCut::part(int task) const {
+  const std::int64_t group = task % panel_groups, rest = task / panel_groups;
+  Part p;
+  p.image = rest / pixel_tasks;
+  p.first = rest % pixel_tasks * per_task;
+  p.last = std::min(pixels, p.first + per_task);
+  p.first_panel = panels * group / panel_groups;
+  p.last_panel = panels * (group + 1) / panel_groups;
+  return p;
+}
+
+DepthwiseWindow depthwise_window(const Window& w, const Shape& x, const Shape& y) {
+  DepthwiseWindow d{.kernel = {1, 1}, .strides = {1, 1}, .dilations = {1, 1}, .begin = {0, 0}, .in = {1, 1}, .out = {1, 1}};
+  for (std::size_t i = 0, to = 2 - w.rank(); i < w.rank(); ++i, ++to) {
+    d.kernel[to] = w.kernel[i];
+    d.strides[to] = w.strides[i];
+    d.dilations[to] = w.dilations[i];
+    d.begin[to] = w.begin[i];
+    d.in[to] = x[i + 2];
+    d.out[to] = y[i + 2];
+  }
+  return d;
+}
+
+}  // namespace tandem

@@ -1,0 +1,214 @@
+#include "runtime/ops/conv_fast.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "runtime/cpu/activation_rows.h"
+#include "runtime/cpu/gemm.h"
+
+namespace tandem {
+namespace {
+
+constexpr std::size_t kWeights = 1, kBias = 2, kResidual = 3;
+// Where the rows of A come from.
+enum class Source : std::uint8_t {
+  kDirect,  // pixels of X one after the other
+  kTable,   // pointers to pixels of X, or to zeros outside
+  kCopy,    // rows gathered in scratch: few channels, bf16, ReLU on the way in
+};
+
+struct Job {
+  ConvParams conv;
+  // Spatial sizes and window, always three dimensions.
+  std::int64_t in[3], out[3], kernel[3], strides[3], dilations[3], begin[3];
+  std::int64_t group_channels, group_outputs, taps, depth;
+  std::int64_t x_pitch, y_pitch, residual_pitch = 0, in_pixels, out_pixels;
+  DType type;
+  bool bias, residual, rounded;
+  Source source;
+  PixelCut cut;
+  std::ptrdiff_t pack = -1;
+  std::int64_t row_pitch;                // of gathered rows
+  std::size_t zero_at = 0, rows_at = 0;  // in scratch, after the table
+  std::int64_t group_floats() const { return gemm_packed_floats(depth, group_outputs); }
+};
+
+// For every tap and pixel [first, first + count): the pixel of X under it, or -1. Calls put(tap, index, pixel).
+template <class Put>
+void visit_taps(const Job& j, std::int64_t first, std::int64_t count, Put&& put) {
+  for (std::int64_t t = 0; t < j.taps; ++t) {
+    const std::int64_t tx = t % j.kernel[2], ty = t / j.kernel[2] % j.kernel[1], tz = t / j.kernel[2] / j.kernel[1];
+    for (std::int64_t i = 0; i < count;) {
+      const std::int64_t p = first + i, x = p % j.out[2], row = p / j.out[2], run = std::min(count - i, j.out[2] - x);
+      const std::int64_t y = row % j.out[1] * j.strides[1] - j.begin[1] + ty * j.dilations[1];
+      const std::int64_t z = row / j.out[1] * j.strides[0] - j.begin[0] + tz * j.dilations[0];
+      const bool inside = y >= 0 && y < j.in[1] && z >= 0 && z < j.in[0];
+      std::int64_t cell = x * j.strides[2] - j.begin[2] + tx * j.dilations[2];
+      const std::int64_t line = (z * j.in[1] + y) * j.in[2];
+      for (const std::int64_t end = i + run; i < end; ++i, cell += j.strides[2]) {
+        put(t, i, inside && cell >= 0 && cell < j.in[2] ? line + cell : -1);
+      }
+    }
+  }
+}
+
+// Rows [pixel][tap][channel] in scratch.
+void gather(const Job& j, const void* image, std::int64_t channel, std::int64_t first, std::int64_t count, float* rows) {
+  const std::int64_t n = j.group_channels;
+  visit_taps(j, first, count, [&](std::int64_t tap, std::int64_t i, std::int64_t pixel) {
+    float* to = rows + i * j.row_pitch + tap * n;
+    if (pixel < 0) return static_cast<void>(std::fill_n(to, n, 0.0f));
+    const std::int64_t at = pixel * j.x_pitch + channel;
+    if (j.type == DType::kBF16) return widen_row(static_cast<const BFloat16*>(image) + at, to, n, j.conv.pre_relu);
+    const float* from = static_cast<const float*>(image) + at;
+    if (j.conv.pre_relu) return relu_row(from, to, n);
+    std::memcpy(to, from, static_cast<std::size_t>(n) * sizeof(float));
+  });
+}
+
+void run_block(const Job& j, const KernelArgs& k, const PixelCut::Part& part, std::int64_t group, std::int64_t first, std::int64_t count) {
+  const std::size_t unit = size_of(j.type);
+  const auto* image = static_cast<const std::byte*>(k.in[0]) + static_cast<std::size_t>(part.image * j.in_pixels * j.x_pitch) * unit;
+  const std::int64_t channel = group * j.group_channels, output = group * j.group_outputs, pixel = part.image * j.out_pixels + first;
+  GemmBlock g;
+  g.rows = count;
+  g.segment_depth = j.depth;
+  if (j.source == Source::kDirect) {
+    g.a = reinterpret_cast<const float*>(image) + first * j.x_pitch + channel;
+    g.a_stride = j.x_pitch;
+  } else if (j.source == Source::kCopy) {
+    float* rows = reinterpret_cast<float*>(k.scratch + j.rows_at);
+    gather(j, image, channel, first, count, rows);
+    g.a = rows;
+    g.a_stride = j.row_pitch;
+  } else {
+    auto* table = reinterpret_cast<const float**>(k.scratch);
+    const auto* zeros = reinterpret_cast<const float*>(k.scratch + j.zero_at);
+    const float* base = reinterpret_cast<const float*>(image) + channel;
+    visit_taps(j, first, count,
+               [&](std::int64_t tap, std::int64_t i, std::int64_t at) { table[tap * count + i] = at < 0 ? zeros : base + at * j.x_pitch; });
+    g.table = table;
+    g.segments = j.taps;
+    g.segment_depth = j.group_channels;
+  }
+  g.packed = (j.pack < 0 ? reinterpret_cast<const float*>(k.shared) : static_cast<const float*>(k.packed[j.pack])) + group * j.group_floats();
+  g.outputs = j.group_outputs;
+  g.first_panel = part.first_panel;
+  g.last_panel = part.last_panel;
+  if (j.bias) g.bias = k.input<float>(kBias) + output;
+  g.type = j.type;
+  g.c = static_cast<std::byte*>(k.out[0]) + static_cast<std::size_t>(pixel * j.y_pitch + output) * unit;
+  g.c_stride = j.y_pitch;
+  if (j.residual) {
+    g.residual = static_cast<const std::byte*>(k.in[kResidual]) + static_cast<std::size_t>(pixel * j.residual_pitch + output) * unit;
+    g.residual_stride = j.residual_pitch;
+  }
+  g.activation = j.conv.activation;
+  gemm_run(g);
+}
+
+void run_task(const Job& j, const KernelArgs& k, int task) {
+  const PixelCut::Part part = j.cut.part(task);
+  if (j.source == Source::kTable) std::fill_n(reinterpret_cast<float*>(k.scratch + j.zero_at), j.group_channels, 0.0f);
+  for (std::int64_t first = part.first; first < part.last; first += j.cut.block) {
+    const std::int64_t count = std::min(j.cut.block, part.last - first);
+    for (std::int64_t group = 0; group < j.conv.group; ++group) run_block(j, k, part, group, first, count);
+  }
+}
+
+// Panels [first, last) of one group.
+void pack_group(const Job& j, const float* w, std::int64_t group, std::int64_t first, std::int64_t last, float* to) {
+  const float* from = w + group * j.group_outputs * j.depth;
+  gemm_pack(j.depth, j.group_outputs, first, last, to + group * j.group_floats(), [&](std::int64_t k, std::int64_t o) {
+    return product_weight(from[o * j.depth + k % j.group_channels * j.taps + k / j.group_channels], j.rounded);
+  });
+}
+
+void take_geometry(Job& j, const CpuContext& c) {
+  const Window& w = j.conv.window;
+  const Shape &x = c.in[0].shape, &y = c.out[0].shape;
+  for (int d = 0; d < 3; ++d) j.in[d] = j.out[d] = j.kernel[d] = j.strides[d] = j.dilations[d] = 1, j.begin[d] = 0;
+  for (std::size_t i = 0, to = 3 - w.rank(); i < w.rank(); ++i, ++to) {
+    j.in[to] = x[i + 2];
+    j.out[to] = y[i + 2];
+    j.kernel[to] = w.kernel[i];
+    j.strides[to] = w.strides[i];
+    j.dilations[to] = w.dilations[i];
+    j.begin[to] = w.begin[i];
+  }
+  j.group_channels = x[1] / j.conv.group;
+  j.group_outputs = y[1] / j.conv.group;
+  j.taps = w.taps();
+  j.depth = j.taps * j.group_channels;
+  j.x_pitch = c.in[0].channel_pitch;
+  j.y_pitch = c.out[0].channel_pitch;
+  j.in_pixels = elements(spatial(x));
+  j.out_pixels = elements(spatial(y));
+  j.type = c.out[0].dtype;
+  j.rounded = j.type == DType::kBF16;
+  j.bias = c.has_input(kBias);
+  j.residual = c.has_input(kResidual);
+  if (j.residual) j.residual_pitch = c.in[kResidual].channel_pitch;
+}
+
+void choose_source(Job& j, Kernel& kernel) {
+  const Window& w = j.conv.window;
+  const auto ones = [](const std::vector<std::int64_t>& v) { return std::all_of(v.begin(), v.end(), [](std::int64_t x) { return x == 1; }); };
+  constexpr std::int64_t kFewChannels = 12;
+  if (j.type == DType::kBF16 || j.conv.pre_relu || (j.taps > 1 && j.group_channels < kFewChannels))
+    j.source = Source::kCopy;
+  else
+    j.source = j.taps == 1 && ones(w.strides) && j.in_pixels == j.out_pixels ? Source::kDirect : Source::kTable;
+  j.row_pitch = padded_row(j.depth);
+  if (j.source == Source::kCopy) {
+    kernel.scratch_bytes = whole_lines(j.cut.block * j.row_pitch * 4);
+  } else if (j.source == Source::kTable) {
+    j.zero_at = whole_lines(j.cut.block * j.taps * static_cast<std::int64_t>(sizeof(float*)));
+    kernel.scratch_bytes = j.zero_at + whole_lines(j.group_channels * 4);
+  }
+}
+
+Kernel product_conv(CpuContext& c, const ConvParams& p) {
+  Job j;
+  j.conv = p;
+  take_geometry(j, c);
+  j.cut = cut_pixels(c.out[0].shape[0], j.out_pixels, j.depth, j.group_outputs, gemm_panel_width());
+  Kernel kernel;
+  choose_source(j, kernel);
+  const char* sources[] = {"direct", "table", "copy"};
+  kernel.implementation = fmt::format("hwy:gemm_{}:{}", j.rounded ? "bf16_by_f32" : "f32", sources[static_cast<int>(j.source)]);
+  const auto bytes = static_cast<std::size_t>(j.group_floats() * p.group) * sizeof(float);
+  const std::int64_t panels = gemm_panels(j.group_outputs);
+  if (const Tensor* w = c.constant(kWeights)) {
+    const auto key = fmt::format("gemm{}:t{}:g{}:r{}", gemm_panel_width(), j.taps, p.group, j.rounded);
+    j.pack = static_cast<std::ptrdiff_t>(c.pack(kWeights, key, bytes, [j, panels, held = *w](void* to) {
+      for (std::int64_t g = 0; g < j.conv.group; ++g) pack_group(j, held.as<float>().data(), g, 0, panels, static_cast<float*>(to));
+    }));
+    c.drop_operand(kWeights);
+  } else {
+    kernel.shared_bytes = bytes;
+    kernel.stages.push_back({static_cast<int>(p.group * panels), [j, panels](const KernelArgs& k, int task) {
+                               const std::int64_t panel = task % panels;
+                               pack_group(j, k.input<float>(kWeights), task / panels, panel, panel + 1, reinterpret_cast<float*>(k.shared));
+                             }});
+  }
+  kernel.stages.push_back({j.cut.tasks(), [j](const KernelArgs& k, int task) { run_task(j, k, task); }});
+  if (may_take_residual(c, kResidual)) kernel.in_place = 1u << kResidual;
+  return kernel;
+}
+
+}  // namespace
+
+std::optional<Kernel> fast_conv(CpuContext& c, const ConvParams& p) {
+  const DType type = c.out[0].dtype;
+  if (!c.in[0] || !is_hot_activation(c.in[0], type) || !is_hot_activation(c.out[0], type) || p.window.rank() > 3) return std::nullopt;
+  if (c.has_input(kResidual) && !is_hot_activation(c.in[kResidual], type)) return std::nullopt;
+  if (c.in[kWeights].dtype != DType::kF32 || (c.has_input(kBias) && c.in[kBias].dtype != DType::kF32)) return std::nullopt;
+  const bool depthwise = p.group > 1 && p.group == c.in[0].shape[1] && p.group == c.out[0].shape[1];
+  if (depthwise && p.window.rank() <= 2) return fast_depthwise(c, p);
+  return product_conv(c, p);
+}
+
+}  // namespace tandem

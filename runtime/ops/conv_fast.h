@@ -1,0 +1,41 @@
+// The convolutions that run on the hot kernels: channels-last, f32 or stored bf16. What they refuse, plain_conv takes.
+#pragma once
+
+#include <optional>
+
+#include "runtime/cpu/depthwise.h"
+#include "runtime/ops/conv_params.h"
+
+namespace tandem {
+
+// As a matrix product over output pixels: any group, up to three spatial dimensions. As a depthwise convolution: one channel and one output
+// per group, up to two. Operand 3, where present, is the residual. Nothing when layouts, types or sizes do not fit.
+std::optional<Kernel> fast_conv(CpuContext&, const ConvParams&);
+
+// ---- shared by them
+
+// One channel and one output per group, at most two spatial dimensions, operands as fast_conv wants them.
+Kernel fast_depthwise(CpuContext&, const ConvParams&);
+// Bytes rounded up to whole cache lines.
+inline std::size_t whole_lines(std::int64_t bytes) { return static_cast<std::size_t>((bytes + 63) / 64 * 64); }
+// True for an absent operand or a channels-last activation of the output's type.
+bool is_hot_activation(const TensorDesc&, DType);
+// How one image's output pixels are cut: tasks of `per_task` pixels worked on `block` at a time, times groups of output panels.
+struct PixelCut {
+  std::int64_t images = 0, pixels = 0, per_task = 0, block = 0, pixel_tasks = 0;
+  std::int64_t panels = 0, panel_groups = 1;
+  int tasks() const { return static_cast<int>(images * pixel_tasks * panel_groups); }
+  struct Part {
+    std::int64_t image, first, last, first_panel, last_panel;
+  };
+  Part part(int task) const;
+};
+// `depth`: products per output; `split`: smallest number of outputs that a group of panels is worth.
+PixelCut cut_pixels(std::int64_t images, std::int64_t pixels, std::int64_t depth, std::int64_t outputs, std::int64_t split);
+DepthwiseWindow depthwise_window(const Window&, const Shape& x, const Shape& y);
+// Floats from one row of a product's left side to the next in scratch: rows a power of two apart would share cache sets.
+inline std::int64_t padded_row(std::int64_t depth) { return (depth + 15) / 16 * 16 + (depth % 512 == 0 ? 16 : 0); }
+// Weights as the products want them: f32, rounded to bf16 values when the activations are bf16.
+inline float product_weight(float w, bool rounded) { return rounded ? static_cast<float>(BFloat16(w)) : w; }
+
+}  // namespace tandem
