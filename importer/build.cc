@@ -1,5 +1,6 @@
 #include "importer/build.h"
 
+#include "importer/free_batch.h"
 #include "importer/graph_builder.h"
 #include "runtime/base/error.h"
 
@@ -23,8 +24,9 @@ Graph build_graph(const ModelFile& file, ExternalData& external) {
   GraphBuilder builder(file, attributes, notes, nullptr);
   builder.build(file.proto.graph());
   Graph graph = std::move(builder.editor().graph);
-  fill_origin(graph, file, notes);
   remove_dead_nodes(graph);
+  free_batch(graph, notes);
+  fill_origin(graph, file, notes);
   return graph;
 }
 

@@ -55,7 +55,7 @@ ValueId NodeRewrite::emit(std::string_view op, std::vector<ValueId> inputs, Attr
 
 ValueId NodeRewrite::redirect_output(std::size_t i) {
   const ValueId old = node.outputs[i];
-  node.outputs[i] = editor_.add_value(hint_name("inner"));
+  node.outputs[i] = new_value("inner");
   return old;
 }
 

@@ -42,6 +42,8 @@ class NodeRewrite {
   ValueId add_constant(const Tensor& tensor, std::string_view hint);
   // Adds a node with one output in front of this one.
   ValueId emit(std::string_view op, std::vector<ValueId> inputs, Attributes attributes = {});
+  // A value for an output that the file does not name.
+  ValueId new_value(std::string_view hint) { return editor_.add_value(hint_name(hint)); }
   // Another value in place of output i; the old one is returned, for a node in `after` to make.
   ValueId redirect_output(std::size_t i);
   // Output 0 is this constant; no node stays.

@@ -11,7 +11,7 @@ namespace tandem {
 
 class Notes {
  public:
-  void add(const std::string& what, const std::string& where) {
+  void add(const std::string& what, const std::string& where = {}) {
     for (Entry& e : entries_) {
       if (e.what == what) {
         ++e.count;
@@ -23,7 +23,9 @@ class Notes {
   std::vector<std::string> lines() const {
     std::vector<std::string> out;
     for (const Entry& e : entries_)
-      out.push_back(e.count == 1 ? fmt::format("{} ({})", e.what, e.where) : fmt::format("{} ({} nodes, first {})", e.what, e.count, e.where));
+      out.push_back(e.where.empty() ? e.what
+                    : e.count == 1  ? fmt::format("{} ({})", e.what, e.where)
+                                    : fmt::format("{} ({} nodes, first {})", e.what, e.count, e.where));
     return out;
   }
 

@@ -37,7 +37,8 @@ void rewrite_batch_normalization(NodeRewrite& c) {
   const bool spatial = c.opset >= 9 || a.integer("spatial", 1) != 0;
   a.erase("is_test");
   a.erase("spatial");
-  if (!read) c.node.outputs.resize(1);
+  if (!training) c.node.outputs.resize(1);
+  if (training && !read) c.node.outputs = {c.node.outputs[0], c.new_value("running_mean"), c.new_value("running_var")};  // the form has three
   if (!spatial && c.rank(0) != 2) {
     if (training) throw Unsupported("BatchNormalization with spatial=0 in training mode is not supported");
     return without_spatial(c);
