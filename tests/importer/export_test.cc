@@ -1,0 +1,115 @@
+// Written models: read back equal, in the oldest opset that can say them; targets are replaced, never opened.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "importer/exporter.h"
+#include "runtime/base/error.h"
+#include "tests/support/import.h"
+#include "tests/support/node_test.h"
+#include "tests/support/onnx_builder.h"
+#include "tests/support/subprocess.h"
+
+namespace tandem::test {
+namespace {
+
+std::string content(const std::string& file) {
+  std::ostringstream out;
+  out << std::ifstream(file, std::ios::binary).rdbuf();
+  return out.str();
+}
+
+OnnxModel scaled() {
+  OnnxModel model = one_node("Add", 17, {{2}}, {});
+  model.graph.nodes[0].inputs.push_back("w");
+  model.graph.initializers = {float_tensor("w", {2}, {10, 20})};
+  model.metadata = {{"tandem.labels", "[]"}};
+  return model;
+}
+
+TEST(Export, ReadsBackEqual) {
+  const TemporaryFolder folder;
+  const std::string file = folder / "m.onnx", again = folder / "n.onnx";
+  write_onnx(import_text(model_bytes(scaled())), file);
+  const Graph back = import_file(file);
+  EXPECT_EQ(back.metadata.at("tandem.labels"), "[]");
+  EXPECT_EQ(back.origin.opset, 17);
+  EXPECT_EQ(back.origin.ir_version, 8);
+  EXPECT_EQ(back.origin.producer, "tandem");
+  expect_close(run_graph(back, {f32({2}, {1, 2})})[0], f32({2}, {11, 22}));
+  write_onnx(back, again);
+  EXPECT_EQ(content(file), content(again));
+}
+
+TEST(Export, LargeConstantsGoToTheirOwnFile) {
+  const TemporaryFolder folder;
+  ExportOptions options;
+  options.external_above = 0;
+  write_onnx(import_text(model_bytes(scaled())), folder / "m.onnx", options);
+  EXPECT_TRUE(std::filesystem::exists(folder / "m.onnx.data"));
+  expect_close(run_graph(import_file(folder / "m.onnx"), {f32({2}, {1, 2})})[0], f32({2}, {11, 22}));
+}
+
+TEST(Export, ChoosesTheOldestOpsetThatFits) {
+  const auto oldest = [](const std::string& op, std::int64_t opset, const std::vector<Ints>& shapes, const std::vector<std::string>& attributes,
+                         std::size_t outputs = 1) {
+    return oldest_opset(import_text(model_bytes(one_node(op, opset, shapes, attributes, outputs))));
+  };
+  EXPECT_EQ(oldest("ReduceMean", 13, {{2, 3}}, {ints_attribute("axes", {1})}), 17);
+  EXPECT_EQ(oldest("ReduceMean", 18, {{2, 3}, {1}}, {}), 18);
+  EXPECT_EQ(oldest("Gelu", 20, {{2}}, {}), 20);
+  EXPECT_EQ(oldest("Split", 18, {{4}}, {int_attribute("num_outputs", 2)}, 2), 18);
+  ExportOptions options;
+  options.opset = 17;
+  const TemporaryFolder folder;
+  EXPECT_THROW(write_onnx(import_text(model_bytes(one_node("Gelu", 20, {{2}}, {}))), folder / "m.onnx", options), Unsupported);
+  EXPECT_FALSE(std::filesystem::exists(folder / "m.onnx"));
+}
+
+TEST(Export, HalfPrecisionBorderStays) {
+  OnnxModel model = one_node("Add", 17, {{2}, {2}}, {});
+  model.graph.inputs = {value_bytes("x0", 10, {2}), value_bytes("x1", 10, {2})};
+  model.graph.outputs = {value_bytes("y0", 10, {2})};
+  const TemporaryFolder folder;
+  write_onnx(import_text(model_bytes(model)), folder / "m.onnx");
+  const Graph back = import_file(folder / "m.onnx");
+  EXPECT_EQ(back.declared_inputs[0].dtype, DType::kF16);
+  EXPECT_EQ(back.declared_outputs[0].dtype, DType::kF16);
+  EXPECT_EQ(back.value(back.outputs[0]).name, "y0");
+}
+
+TEST(Export, BranchesKeepTheirOuterValues) {
+  OnnxModel model = one_node("If", 17, {}, {});
+  const auto branch = [](const std::string& op, const std::string& out) {
+    return graph_bytes({.nodes = {{.op = op, .inputs = {"x", "w"}, .outputs = {out}}}, .inputs = {}, .outputs = {value_bytes(out, 1, {2})}});
+  };
+  model.graph.inputs = {value_bytes("x", 1, {2}), value_bytes("c", 9, {})};
+  model.graph.initializers = {float_tensor("w", {2}, {3, 5})};
+  model.graph.nodes[0].inputs = {"c"};
+  model.graph.nodes[0].attributes = {graph_attribute("then_branch", branch("Add", "t")), graph_attribute("else_branch", branch("Mul", "e"))};
+  const TemporaryFolder folder;
+  write_onnx(import_text(model_bytes(model)), folder / "m.onnx");
+  const Graph back = import_file(folder / "m.onnx");
+  expect_close(run_graph(back, {f32({2}, {1, 2}), Tensor::scalar(true)})[0], f32({2}, {4, 7}));
+  expect_close(run_graph(back, {f32({2}, {1, 2}), Tensor::scalar(false)})[0], f32({2}, {3, 10}));
+}
+
+TEST(Export, NeverOpensAnExistingTarget) {
+  const TemporaryFolder folder;
+  const std::string victim = folder.write("victim", "untouched");
+  std::filesystem::create_hard_link(victim, folder / "hard.onnx");
+  std::filesystem::create_symlink("victim", folder / "soft.onnx");
+  const Graph graph = import_text(model_bytes(scaled()));
+  write_onnx(graph, folder / "hard.onnx");
+  write_onnx(graph, folder / "soft.onnx");
+  EXPECT_EQ(content(victim), "untouched");
+  EXPECT_FALSE(std::filesystem::is_symlink(folder / "soft.onnx"));
+  EXPECT_NO_THROW(import_file(folder / "hard.onnx"));
+  EXPECT_THROW(write_onnx(graph, folder / "none/m.onnx"), InvalidData);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 3);  // no temporary file stays
+}
+
+}  // namespace
+}  // namespace tandem::test
