@@ -128,6 +128,8 @@ void finish_block(const GemmParams& g, const KernelArgs& k, const ProductBlock& 
 Kernel gemm_cpu(CpuContext& c) {
   const auto& g = c.params<GemmParams>();
   const bool has_c = c.has_input(2);
+  const bool plain_bias = has_c && g.alpha == 1 && g.beta == 1 && g.c_row_step == 0 && g.c_column_step == 1;
+  if (plain_bias && c.in[0].dtype == DType::kF32) return product_kernel(c, g.product, 0, 1, nullptr, 2);
   ProductEpilogue epilogue;
   if (g.alpha != 1 || (has_c && g.beta != 0)) {
     epilogue = [g, has_c, dtype = c.in[0].dtype](const KernelArgs& k, const ProductBlock& b) {

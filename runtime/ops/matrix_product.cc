@@ -4,14 +4,13 @@
 
 #include <algorithm>
 
-#include "runtime/cpu/product_rows.h"
+#include "runtime/cpu/gemm.h"
 
 namespace tandem {
 namespace {
 
 constexpr std::int64_t kTaskProducts = 1 << 20;  // multiply-adds of a task, where there are as many
-constexpr std::int64_t kRowsOfTask = 48;
-constexpr auto kPanel = static_cast<std::int64_t>(kProductPanel);
+constexpr std::int64_t kTilesOfTask = 4;
 
 std::int64_t blocks(std::int64_t n, std::int64_t size) { return (n + size - 1) / size; }
 
@@ -27,48 +26,68 @@ std::vector<std::int64_t> batch_steps(const Shape& batch, const Shape& operand) 
   return steps;
 }
 
-Kernel f32_kernel(CpuContext& c, const Product& p, std::size_t a, std::size_t b, ProductEpilogue epilogue) {
-  const std::int64_t panels = blocks(p.columns, kPanel), panel_floats = p.depth * kPanel, matrix_floats = panels * panel_floats;
-  const auto pack = [p, panels, panel_floats](const float* from, float* to, std::int64_t index) {
-    const std::int64_t column = index % panels * kPanel;
-    pack_product_panel(from + index / panels * p.depth * p.columns + column * p.b_column_step, p.b_k_step, p.b_column_step,
-                       static_cast<std::size_t>(p.depth), static_cast<std::size_t>(std::min(kPanel, p.columns - column)), to + index * panel_floats);
+// Rows of A for the product kernel: as they are, or copied together where their elements do not lie side by side.
+const float* dense_rows(const Product& p, const float* a, std::int64_t rows, float* scratch) {
+  if (p.a_k_step == 1) return a;
+  for (std::int64_t k = 0; k < p.depth; ++k) {
+    for (std::int64_t m = 0; m < rows; ++m) scratch[m * p.depth + k] = a[m * p.a_row_step + k * p.a_k_step];
+  }
+  return scratch;
+}
+
+Kernel f32_kernel(CpuContext& c, const Product& p, std::size_t a, std::size_t b, ProductEpilogue epilogue, std::optional<std::size_t> bias) {
+  const std::int64_t matrix_floats = gemm_packed_floats(p.depth, p.columns), panels = gemm_panels(p.columns);
+  // Panel `index`, counted over all matrices of B.
+  const auto pack = [p, panels, matrix_floats](const float* from, float* to, std::int64_t index) {
+    const float* matrix = from + index / panels * p.depth * p.columns;
+    const std::int64_t panel = index % panels;
+    gemm_pack(p.depth, p.columns, panel, panel + 1, to + index / panels * matrix_floats,
+              [&](std::int64_t k, std::int64_t n) { return matrix[k * p.b_k_step + n * p.b_column_step]; });
   };
   const std::int64_t all_panels = p.b_matrices * panels;
-  const auto bytes = static_cast<std::size_t>(all_panels * panel_floats) * sizeof(float);
+  const auto bytes = static_cast<std::size_t>(p.b_matrices * matrix_floats) * sizeof(float);
   Kernel kernel;
-  kernel.implementation = "hwy:product_f32";
+  kernel.implementation = "hwy:gemm_f32";
   std::size_t packed = 0;
   const Tensor* constant = c.constant(b);
   if (constant) {
-    packed = c.pack(b, fmt::format("product64:{}:{}", p.b_k_step, p.b_column_step), bytes, [pack, all_panels, t = *constant](void* to) {
-      for (std::int64_t i = 0; i < all_panels; ++i) pack(t.as<float>().data(), static_cast<float*>(to), i);
-    });
+    packed = c.pack(b, fmt::format("matrix:{}:{}:{}", p.b_k_step, p.b_column_step, gemm_panel_width()), bytes,
+                    [pack, all_panels, t = *constant](void* to) {
+                      for (std::int64_t i = 0; i < all_panels; ++i) pack(t.as<float>().data(), static_cast<float*>(to), i);
+                    });
     c.drop_operand(b);
   } else {
     kernel.shared_bytes = bytes;
-    const std::int64_t per_task = std::max<std::int64_t>(1, kTaskProducts / 8 / std::max<std::int64_t>(1, panel_floats));
+    const std::int64_t per_task = std::max<std::int64_t>(1, kTaskProducts / 8 / std::max<std::int64_t>(1, gemm_panel_floats(p.depth)));
     kernel.stages.push_back({static_cast<int>(blocks(all_panels, per_task)), [=](const KernelArgs& k, int task) {
                                for (std::int64_t i = task * per_task; i < std::min(all_panels, (task + 1) * per_task); ++i) {
                                  pack(k.input<float>(b), reinterpret_cast<float*>(k.shared), i);
                                }
                              }});
   }
-  const ProductCut cut(p, kPanel);
-  kernel.stages.push_back({cut.tasks(), [=, is_constant = constant != nullptr](const KernelArgs& k, int task) {
+  const ProductCut cut(p, gemm_panel_width());
+  const bool is_constant = constant != nullptr;
+  kernel.stages.push_back({cut.tasks(), [=](const KernelArgs& k, int task) {
                              const ProductBlock block = cut.block(task);
                              const auto [a_matrix, b_matrix] = p.matrices(block.batch);
-                             const float* from = is_constant ? static_cast<const float*>(k.packed[packed]) : reinterpret_cast<const float*>(k.shared);
-                             const float* matrix = from + b_matrix * matrix_floats;
                              const float* x = k.input<float>(a) + a_matrix * p.rows * p.depth + block.row * p.a_row_step;
-                             float* y = k.output<float>(0) + (block.batch * p.rows + block.row) * p.columns;
-                             for (std::int64_t n = block.column; n < block.column + block.columns; n += kPanel) {
-                               product_rows(x, p.a_row_step, p.a_k_step, static_cast<std::size_t>(block.rows), static_cast<std::size_t>(p.depth),
-                                            matrix + n / kPanel * panel_floats, static_cast<std::size_t>(std::min(kPanel, p.columns - n)), y + n,
-                                            p.columns);
-                             }
+                             GemmBlock g;
+                             g.rows = block.rows;
+                             g.segment_depth = p.depth;
+                             g.a = dense_rows(p, x, block.rows, reinterpret_cast<float*>(k.scratch));
+                             g.a_stride = p.a_k_step == 1 ? p.a_row_step : p.depth;
+                             g.packed = (is_constant ? static_cast<const float*>(k.packed[packed]) : reinterpret_cast<const float*>(k.shared)) +
+                                        b_matrix * matrix_floats;
+                             g.outputs = p.columns;
+                             g.first_panel = block.column / gemm_panel_width();
+                             g.last_panel = gemm_panels(block.column + block.columns);
+                             g.bias = bias ? k.input<float>(*bias) : nullptr;
+                             g.c = k.output<float>(0) + (block.batch * p.rows + block.row) * p.columns;
+                             g.c_stride = p.columns;
+                             gemm_run(g);
                              if (epilogue) epilogue(k, block);
                            }});
+  if (p.a_k_step != 1) kernel.scratch_bytes = static_cast<std::size_t>(cut.rows_per_task() * p.depth) * sizeof(float);
   return kernel;
 }
 
@@ -147,14 +166,15 @@ ProductCut::ProductCut(const Product& p, std::int64_t unit) : batches_(elements(
     batches_ = 0;
     return;
   }
-  rows_per_task_ = std::min(rows_, kRowsOfTask);
+  rows_per_task_ = std::min(rows_, kTilesOfTask * gemm_tile_rows());
   const double each = static_cast<double>(rows_per_task_) * static_cast<double>(std::max<std::int64_t>(1, p.depth)) * static_cast<double>(unit);
   const auto units = std::clamp<std::int64_t>(static_cast<std::int64_t>(kTaskProducts / each), 1, blocks(columns_, unit));
   columns_per_task_ = units * unit;
   column_blocks_ = blocks(columns_, columns_per_task_);
   if (column_blocks_ == 1) {  // thin products: more rows for a task
     const double row = static_cast<double>(std::max<std::int64_t>(1, p.depth)) * static_cast<double>(columns_);
-    rows_per_task_ = std::min(rows_, std::max(rows_per_task_, static_cast<std::int64_t>(kTaskProducts / row)));
+    const std::int64_t tiles = static_cast<std::int64_t>(kTaskProducts / row) / gemm_tile_rows();
+    rows_per_task_ = std::min(rows_, std::max(rows_per_task_, tiles * gemm_tile_rows()));
   }
   row_blocks_ = blocks(rows_, rows_per_task_);
 }
@@ -169,10 +189,10 @@ ProductBlock ProductCut::block(int task) const {
   return b;
 }
 
-Kernel product_kernel(CpuContext& c, const Product& p, std::size_t a, std::size_t b, ProductEpilogue epilogue) {
+Kernel product_kernel(CpuContext& c, const Product& p, std::size_t a, std::size_t b, ProductEpilogue epilogue, std::optional<std::size_t> bias) {
   switch (c.in[a].dtype) {
     case DType::kF32:
-      return f32_kernel(c, p, a, b, std::move(epilogue));
+      return f32_kernel(c, p, a, b, std::move(epilogue), bias);
     case DType::kBF16:
       return plain_kernel<BFloat16, float>(p, a, b, std::move(epilogue));
     case DType::kF64:

@@ -1,6 +1,7 @@
 // Batched matrix products of the families Gemm, MatMul and their quantised forms: one description, one cut into tasks.
 #pragma once
 
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -35,6 +36,7 @@ class ProductCut {
   ProductCut(const Product&, std::int64_t column_unit);
   int tasks() const { return static_cast<int>(batches_ * row_blocks_ * column_blocks_); }
   ProductBlock block(int task) const;
+  std::int64_t rows_per_task() const { return rows_per_task_; }  // at most
 
  private:
   std::int64_t batches_ = 0, rows_ = 0, columns_ = 0;
@@ -45,7 +47,8 @@ class ProductCut {
 using ProductEpilogue = std::function<void(const KernelArgs&, const ProductBlock&)>;
 
 // A kernel for the product of operands `a` and `b` into output 0, of type f32, bf16, f64 or a 32 or 64 bit integer (which wrap around).
-// f32: panels of B are packed once when B is constant, else in a first stage of each run. bf16 accumulates in f32.
-Kernel product_kernel(CpuContext&, const Product&, std::size_t a, std::size_t b, ProductEpilogue epilogue);
+// f32: panels of B are packed once when B is constant, else in a first stage of each run; `bias` names an operand with one float32 for each
+// column to begin the sums with (f32 only). bf16 accumulates in f32.
+Kernel product_kernel(CpuContext&, const Product&, std::size_t a, std::size_t b, ProductEpilogue epilogue, std::optional<std::size_t> bias = {});
 
 }  // namespace tandem

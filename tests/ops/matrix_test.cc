@@ -94,6 +94,32 @@ TEST(MatMul, EqualsPlainLoopsForOddSizes) {
   }
 }
 
+TEST(Gemm, EqualsPlainLoopsForOddSizesAndTransposes) {
+  const std::int64_t m = 61, k = 75, n = 83;
+  for (const bool trans_a : {false, true}) {
+    for (const bool trans_b : {false, true}) {
+      const Tensor a = random_f32(trans_a ? Shape{k, m} : Shape{m, k}, 5), b = random_f32(trans_b ? Shape{n, k} : Shape{k, n}, 6),
+                   c = random_f32({n}, 7);
+      const auto x = a.to_doubles(), y = b.to_doubles(), z = c.to_doubles();
+      Tensor want(DType::kF32, {m, n});
+      for (std::int64_t i = 0; i < m * n; ++i) {
+        const std::int64_t row = i / n, column = i % n;
+        double sum = z[static_cast<std::size_t>(column)];
+        for (std::int64_t j = 0; j < k; ++j) {
+          sum += x[static_cast<std::size_t>(trans_a ? j * m + row : row * k + j)] *
+                 y[static_cast<std::size_t>(trans_b ? column * k + j : j * n + column)];
+        }
+        want.as_mutable<float>()[static_cast<std::size_t>(i)] = static_cast<float>(sum);
+      }
+      Attributes attributes;
+      attributes.set("transA", std::int64_t{trans_a});
+      attributes.set("transB", std::int64_t{trans_b});
+      expect_close(gemm(attributes, {a, b, c}), want, 1e-5, 1e-5);
+      expect_close(gemm(attributes, {a, b, c}, {1, 2}), want, 1e-5, 1e-5);
+    }
+  }
+}
+
 TEST(MatMul, BitsDoNotDependOnTheNumberOfRows) {
   const Tensor a = random_f32({61, 200}, 3), b = random_f32({200, 70}, 4);
   const Tensor all = matmul(a, b, {1});
