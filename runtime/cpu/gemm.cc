@@ -49,12 +49,22 @@ struct Sums {
   V low[M], high[M];
 };
 
+template <std::size_t M>
+struct Pointers {
+  const float* row[M];
+};
+
 template <std::size_t M, std::size_t... R>
-HWY_INLINE void step(const float* const (&a)[M], std::int64_t k, const float* HWY_RESTRICT b, Sums<M>& s, std::index_sequence<R...>) {
+HWY_INLINE void take(const float* const* rows, Pointers<M>& p, std::index_sequence<R...>) {
+  ((p.row[R] = rows[R]), ...);  // each on its own: a vector load would wait for the stores that have just made them
+}
+
+template <std::size_t M, std::size_t... R>
+HWY_INLINE void step(const Pointers<M>& a, std::int64_t k, const float* HWY_RESTRICT b, Sums<M>& s, std::index_sequence<R...>) {
   const D d;
   const V low = hn::Load(d, b), high = hn::Load(d, b + kLanes);
   const auto row = [&](std::size_t r) HWY_ATTR __attribute__((always_inline)) {
-    const V x = hn::Set(d, a[r][k]);
+    const V x = hn::Set(d, a.row[r][k]);
     s.low[r] = hn::MulAdd(x, low, s.low[r]);
     s.high[r] = hn::MulAdd(x, high, s.high[r]);
   };
@@ -97,8 +107,8 @@ HWY_NOINLINE void tile(const Tile& t) {
   const float* HWY_RESTRICT b = t.b;
   const float* const* rows = t.rows;
   for (std::int64_t segment = 0; segment < t.segments; ++segment, rows += t.row_step) {
-    const float* a[M];
-    for (std::size_t r = 0; r < M; ++r) a[r] = rows[r];
+    Pointers<M> a;
+    take(rows, a, kRows);
     std::int64_t k = 0;
     for (; k + 4 <= t.depth; k += 4, b += 4 * kWidth) {
       for (std::int64_t line = 0; line < 4 * kWidth; line += 16) hwy::Prefetch(b + kAhead * kWidth + line);
@@ -152,6 +162,15 @@ void leave(const Exit& e, float* tile_c, std::size_t rows) {
   }
 }
 
+// The beginning of the rows that the next tile reads; what follows is fetched by the hardware.
+void fetch_rows(const GemmBlock& g, std::int64_t row) {
+  for (std::int64_t r = row; r < std::min(g.rows, row + static_cast<std::int64_t>(kTileRows)); ++r) {
+    const float* a = g.table ? g.table[r] : g.a + r * g.a_stride;
+    hwy::Prefetch(a);
+    hwy::Prefetch(a + 16);
+  }
+}
+
 // Lines of C and the residual that the tile will meet.
 void fetch(const GemmBlock& g, std::int64_t row, std::int64_t rows, std::int64_t output) {
   for (std::int64_t r = row; r < row + rows; ++r) {
@@ -195,6 +214,7 @@ void run_panel(const GemmBlock& g, std::int64_t panel, Panel& local) {
       t.residual = g.residual ? static_cast<const float*>(g.residual) + row * g.residual_stride + output : nullptr;
       t.residual_stride = g.residual_stride;
     }
+    fetch_rows(g, row + rows);
     choose(static_cast<std::size_t>(rows), std::make_index_sequence<kTileRows>())(t);
     if (!direct) leave({g, row, output, count}, local.c, static_cast<std::size_t>(rows));
   }
