@@ -1,5 +1,7 @@
 #include "runtime/cpu/depthwise.h"
 
+#include <utility>
+
 #include "runtime/cpu/activation_rows.h"
 
 #ifdef TANDEM_ONE_HIGHWAY_TARGET
@@ -23,6 +25,7 @@ using D = hn::ScalableTag<float>;
 using V = hn::Vec<D>;
 using Mask = hn::Mask<D>;
 constexpr std::int64_t kLanes = HWY_LANES(float);
+constexpr std::int64_t kTogether = 4;  // outputs whose sums run side by side
 
 HWY_INLINE V load(const float* p) { return hn::LoadU(D(), p); }
 HWY_INLINE V load(const BFloat16* p) {
@@ -119,30 +122,42 @@ void roll(const DepthwiseWindow& g, const Lane<T, kPart>& lane, const float* wei
   }
 }
 
-// Any window: pixel by pixel.
+// Any window, outputs I... side by side in a row. The taps [from, to) of a window's row lie inside the image for all of them.
+template <class T, bool kPart, std::size_t... I>
+HWY_INLINE void outputs(std::index_sequence<I...>, const DepthwiseWindow& g, const Lane<T, kPart>& lane, const float* weights, const T* x,
+                        std::int64_t pitch, std::int64_t top, std::int64_t left, std::int64_t from, std::int64_t to, float* y, std::int64_t y_pitch) {
+  V sums[sizeof...(I)] = {(static_cast<void>(I), lane.bias)...};
+  const std::int64_t next = g.strides[1] * pitch, tap = g.dilations[1] * pitch;
+  for (std::int64_t r = 0; r < g.kernel[0]; ++r) {
+    const std::int64_t at = top + r * g.dilations[0];
+    if (at < 0 || at >= g.in[0]) continue;
+    const T* p = x + (at * g.in[1] + left) * pitch + from * tap;
+    const float* w = weights + (r * g.kernel[1] + from) * kLanes;
+    for (std::int64_t c = from; c < to; ++c, p += tap, w += kLanes) {
+      const V weight = hn::LoadU(D(), w);
+      ((sums[I] = hn::MulAdd(lane.read(p + static_cast<std::int64_t>(I) * next), weight, sums[I])), ...);
+    }
+  }
+  (lane.write(sums[I], y + static_cast<std::int64_t>(I) * y_pitch), ...);
+}
+
 template <class T, bool kPart>
 void walk(const DepthwiseWindow& g, const Lane<T, kPart>& lane, const float* weights, const T* x, std::int64_t pitch, std::int64_t row,
-          std::int64_t from, std::int64_t count, float* y, std::int64_t y_pitch) {
-  const D d;
-  for (std::int64_t i = 0; i < count; ++i, y += y_pitch) {
-    const std::int64_t top = row * g.strides[0] - g.begin[0], left = (from + i) * g.strides[1] - g.begin[1];
-    V sum = lane.bias;
-    for (std::int64_t r = 0; r < g.kernel[0]; ++r) {
-      const std::int64_t at = top + r * g.dilations[0];
-      if (at < 0 || at >= g.in[0]) continue;
-      const T* line = x + at * g.in[1] * pitch;
-      const float* w = weights + r * g.kernel[1] * kLanes;
-      if (left >= 0 && left + (g.kernel[1] - 1) * g.dilations[1] < g.in[1]) {
-        const T* p = line + left * pitch;
-        for (std::int64_t c = 0; c < g.kernel[1]; ++c) sum = hn::MulAdd(lane.read(p + c * g.dilations[1] * pitch), hn::LoadU(d, w + c * kLanes), sum);
-        continue;
-      }
-      for (std::int64_t c = 0; c < g.kernel[1]; ++c) {
-        const std::int64_t column = left + c * g.dilations[1];
-        if (column >= 0 && column < g.in[1]) sum = hn::MulAdd(lane.read(line + column * pitch), hn::LoadU(d, w + c * kLanes), sum);
-      }
+          std::int64_t first, std::int64_t count, float* y, std::int64_t y_pitch) {
+  const std::int64_t top = row * g.strides[0] - g.begin[0], columns = g.kernel[1], step = g.dilations[1];
+  for (std::int64_t i = 0; i < count;) {
+    const std::int64_t left = (first + i) * g.strides[1] - g.begin[1];
+    const std::int64_t last = left + (kTogether - 1) * g.strides[1] + (columns - 1) * step;  // column that the last of several reads
+    float* to = y + i * y_pitch;
+    if (left >= 0 && last < g.in[1] && i + kTogether <= count) {
+      outputs(std::make_index_sequence<kTogether>(), g, lane, weights, x, pitch, top, left, 0, columns, to, y_pitch);
+      i += kTogether;
+    } else {
+      const std::int64_t from = left < 0 ? std::min(columns, (-left + step - 1) / step) : 0;
+      const std::int64_t end = left < g.in[1] ? std::min(columns, (g.in[1] - 1 - left) / step + 1) : 0;
+      outputs(std::index_sequence<0>(), g, lane, weights, x, pitch, top, left, from, end, to, y_pitch);
+      ++i;
     }
-    lane.write(sum, y);
   }
 }
 
