@@ -7,7 +7,11 @@
 
 namespace tandem {
 
+std::span<const OpDef> activation_ops();
+std::span<const OpDef> arg_ops();
 std::span<const OpDef> arithmetic_ops();
+std::span<const OpDef> batch_norm_ops();
+std::span<const OpDef> cast_ops();
 std::span<const OpDef> concat_ops();
 std::span<const OpDef> conv_ops();
 std::span<const OpDef> conv_transpose_ops();
@@ -15,17 +19,22 @@ std::span<const OpDef> dropout_ops();
 std::span<const OpDef> gather_ops();
 std::span<const OpDef> identity_ops();
 std::span<const OpDef> logic_ops();
+std::span<const OpDef> lrn_ops();
 std::span<const OpDef> matrix_ops();
+std::span<const OpDef> norm_ops();
 std::span<const OpDef> one_hot_ops();
 std::span<const OpDef> pool_ops();
 std::span<const OpDef> pow_ops();
 std::span<const OpDef> quant_conv_ops();
 std::span<const OpDef> quant_matrix_ops();
+std::span<const OpDef> reduce_ops();
 std::span<const OpDef> reshape_ops();
 std::span<const OpDef> scatter_ops();
 std::span<const OpDef> separable_ops();
 std::span<const OpDef> shape_ops();
 std::span<const OpDef> slice_ops();
+std::span<const OpDef> softmax_ops();
+std::span<const OpDef> threshold_ops();
 std::span<const OpDef> top_k_ops();
 std::span<const OpDef> transpose_ops();
 std::span<const OpDef> unary_ops();

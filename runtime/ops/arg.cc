@@ -1,0 +1,138 @@
+// ArgMax ArgMin CumSum: along one axis.
+#include <cmath>
+
+#include "runtime/cpu/strided.h"
+#include "runtime/ops/families.h"
+#include "runtime/ops/pointwise.h"
+
+namespace tandem {
+namespace {
+
+struct ArgParams {
+  std::size_t axis;
+  bool keep, last, smallest;
+};
+
+void infer_arg(InferContext& c) {
+  c.expect_dtype(0, kNumericTypes);
+  ArgParams p;
+  p.axis = static_cast<std::size_t>(normalise_axis(c.attributes().integer("axis", 0), c.rank(0)));
+  p.keep = c.attributes().integer("keepdims", 1) != 0;
+  p.last = c.attributes().integer("select_last_index", 0) != 0;
+  p.smallest = c.node().op == "ArgMin";
+  Shape out = c.shape(0);
+  if (out[p.axis] == 0) throw InvalidModel("the axis has no elements to choose from");
+  out[p.axis] = 1;
+  if (!p.keep) out.erase(out.begin() + static_cast<std::ptrdiff_t>(p.axis));
+  c.set_output(0, DType::kI64, std::move(out));
+  c.set_params(p);
+}
+
+template <class T>
+std::int64_t best(const ArgParams& p, const T* x, std::int64_t step, std::int64_t n) {
+  std::int64_t at = 0;
+  for (std::int64_t i = 1; i < n; ++i) {
+    const T v = x[i * step], top = x[at * step];
+    const bool better = p.smallest ? v < top : v > top;
+    if (better || (p.last && v == top)) at = i;
+  }
+  return at;
+}
+
+Kernel arg(CpuContext& c) {
+  const auto p = c.params<ArgParams>();
+  const auto in_strides = c.in[0].strides();
+  auto to = c.out[0].strides();
+  if (!p.keep) to.insert(to.begin() + static_cast<std::ptrdiff_t>(p.axis), 0);
+  Shape outer = c.in[0].shape;
+  const std::int64_t n = outer[p.axis], step = in_strides[p.axis];
+  outer[p.axis] = 1;
+  const StridedLoop loop(outer, {to, in_strides}, std::max<std::int64_t>(1, kTaskElements / n));
+  Kernel kernel;
+  dispatch(c.in[0].dtype, [&](auto tag) {
+    using T = decltype(tag);
+    if constexpr (std::is_arithmetic_v<T>) {
+      kernel = Kernel::single("plain", loop.tasks(), [loop, p, n, step](const KernelArgs& k, int task) {
+        loop.for_each_run(task, [&](const std::int64_t* at, std::int64_t count) {
+          for (std::int64_t i = 0; i < count; ++i) {
+            k.output<std::int64_t>(0)[at[0] + i * loop.step(0)] = best(p, k.input<T>(0) + at[1] + i * loop.step(1), step, n);
+          }
+        });
+      });
+    } else {
+      throw Unsupported(std::string("needs float32, float64 or integer operands, has ") + std::string(name_of(c.in[0].dtype)));
+    }
+  });
+  return kernel;
+}
+
+Rows rows_of_arg(const RowContext& c) { return c.params<ArgParams>().axis == 0 ? Rows::mixed() : rows_of_first(c); }
+
+struct CumSumParams {
+  std::size_t axis;
+  bool exclusive, reverse;
+};
+
+void infer_cumsum(InferContext& c) {
+  infer_unary(c, kNumericTypes);
+  const auto axis = c.host_ints(1);
+  if (axis.size() != 1) throw InvalidModel("operand 1 (axis) must be one integer");
+  c.set_params(CumSumParams{static_cast<std::size_t>(normalise_axis(axis[0], c.rank(0))), c.attributes().integer("exclusive", 0) != 0,
+                            c.attributes().integer("reverse", 0) != 0});
+}
+
+Kernel cumsum(CpuContext& c) {
+  const auto p = c.params<CumSumParams>();
+  const auto in_strides = c.in[0].strides(), out_strides = c.out[0].strides();
+  Shape outer = c.in[0].shape;
+  const std::int64_t n = outer[p.axis], from = in_strides[p.axis], to = out_strides[p.axis];
+  outer[p.axis] = 1;
+  const StridedLoop loop(outer, {out_strides, in_strides}, std::max<std::int64_t>(1, kTaskElements / std::max<std::int64_t>(1, n)));
+  Kernel kernel;
+  dispatch(c.in[0].dtype, [&](auto tag) {
+    using T = decltype(tag);
+    if constexpr (std::is_arithmetic_v<T> && !std::is_same_v<T, bool>) {
+      using A = std::conditional_t<std::is_floating_point_v<T>, double, std::uint64_t>;
+      kernel = Kernel::single("plain", loop.tasks(), [=](const KernelArgs& k, int task) {
+        loop.for_each_run(task, [&](const std::int64_t* at, std::int64_t count) {
+          for (std::int64_t i = 0; i < count; ++i) {
+            const T* x = k.input<T>(0) + at[1] + i * loop.step(1);
+            T* y = k.output<T>(0) + at[0] + i * loop.step(0);
+            A sum = 0;
+            for (std::int64_t j = 0; j < n; ++j) {
+              const std::int64_t e = p.reverse ? n - 1 - j : j;
+              const A next = sum + static_cast<A>(x[e * from]);
+              y[e * to] = static_cast<T>(p.exclusive ? sum : next);
+              sum = next;
+            }
+          }
+        });
+      });
+    } else {
+      throw Unsupported(std::string("needs float32, float64 or integer operands, has ") + std::string(name_of(c.in[0].dtype)));
+    }
+  });
+  return kernel;
+}
+
+Rows rows_of_cumsum(const RowContext& c) { return c.params<CumSumParams>().axis == 0 ? Rows::mixed() : rows_of_first(c); }
+
+}  // namespace
+
+std::span<const OpDef> arg_ops() {
+  static const OpDef ops[] = {
+      {.name = "ArgMax", .infer = infer_arg, .cpu = arg, .rows = rows_of_arg, .layout = LayoutRule::kAny},
+      {.name = "ArgMin", .infer = infer_arg, .cpu = arg, .rows = rows_of_arg, .layout = LayoutRule::kAny},
+      {.name = "CumSum",
+       .min_inputs = 2,
+       .max_inputs = 2,
+       .infer = infer_cumsum,
+       .cpu = cumsum,
+       .host_inputs = 2,
+       .rows = rows_of_cumsum,
+       .layout = LayoutRule::kAny},
+  };
+  return ops;
+}
+
+}  // namespace tandem

@@ -1,0 +1,252 @@
+// ReduceMean/Sum/Max/Min/Prod/L1/L2/SumSquare/LogSum/LogSumExp (opset 18). Floats add up in double, integers in 64 bits, in the order of the
+// reduced dimensions: no bit depends on layout, batch or threads.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "runtime/cpu/strided.h"
+#include "runtime/ops/families.h"
+#include "runtime/ops/pointwise.h"
+
+namespace tandem {
+namespace {
+
+enum class Kind { kMean, kSum, kMax, kMin, kProd, kL1, kL2, kSumSquare, kLogSum, kLogSumExp };
+
+struct Name {
+  std::string_view op;
+  Kind kind;
+};
+constexpr Name kNames[] = {{"ReduceMean", Kind::kMean},     {"ReduceSum", Kind::kSum},
+                           {"ReduceMax", Kind::kMax},       {"ReduceMin", Kind::kMin},
+                           {"ReduceProd", Kind::kProd},     {"ReduceL1", Kind::kL1},
+                           {"ReduceL2", Kind::kL2},         {"ReduceSumSquare", Kind::kSumSquare},
+                           {"ReduceLogSum", Kind::kLogSum}, {"ReduceLogSumExp", Kind::kLogSumExp}};
+
+struct ReduceParams {
+  Kind kind;
+  std::vector<bool> reduced;  // for each dimension of the input
+  bool keep;
+};
+
+void infer(InferContext& c) {
+  ReduceParams p;
+  p.kind = std::find_if(std::begin(kNames), std::end(kNames), [&](const Name& n) { return n.op == c.node().op; })->kind;
+  if (p.kind == Kind::kMax || p.kind == Kind::kMin)
+    c.expect_dtype(0, kAllTypes);
+  else
+    c.expect_dtype(0, kNumericTypes);
+  const std::int64_t rank = c.rank(0);
+  const auto axes = c.has_input(1) ? c.host_ints(1) : std::vector<std::int64_t>{};
+  p.keep = c.attributes().integer("keepdims", 1) != 0;
+  p.reduced.assign(static_cast<std::size_t>(rank), axes.empty() && c.attributes().integer("noop_with_empty_axes", 0) == 0);
+  for (const std::int64_t a : axes) p.reduced[static_cast<std::size_t>(normalise_axis(a, rank))] = true;
+  Shape out;
+  for (std::size_t d = 0; d < p.reduced.size(); ++d) {
+    if (!p.reduced[d])
+      out.push_back(c.shape(0)[d]);
+    else if (p.keep)
+      out.push_back(1);
+  }
+  c.set_output(0, c.dtype(0), std::move(out));
+  c.set_params(std::move(p));
+}
+
+template <class A>
+A first_value(Kind kind) {
+  switch (kind) {
+    case Kind::kProd:
+      return A{1};
+    case Kind::kMax:
+    case Kind::kLogSumExp:
+      return std::is_floating_point_v<A> ? -std::numeric_limits<A>::infinity() : std::numeric_limits<A>::lowest();
+    case Kind::kMin:
+      return std::is_floating_point_v<A> ? std::numeric_limits<A>::infinity() : std::numeric_limits<A>::max();
+    default:
+      return A{0};
+  }
+}
+
+template <class A>
+bool is_nan(A v) {
+  if constexpr (std::is_floating_point_v<A>)
+    return std::isnan(v);
+  else
+    return false;
+}
+
+template <Kind kKind, class A>
+void accumulate(A& sum, A v) {
+  if constexpr (kKind == Kind::kMax || kKind == Kind::kLogSumExp)
+    sum = v > sum || is_nan(v) ? v : sum;
+  else if constexpr (kKind == Kind::kMin)
+    sum = v < sum || is_nan(v) ? v : sum;
+  else if constexpr (kKind == Kind::kProd)
+    sum *= v;
+  else if constexpr (kKind == Kind::kL1)
+    sum += v < A{0} ? A{0} - v : v;
+  else if constexpr (kKind == Kind::kL2 || kKind == Kind::kSumSquare)
+    sum += v * v;
+  else
+    sum += v;
+}
+
+template <class A>
+A finish(Kind kind, A sum, std::int64_t count) {
+  if (kind == Kind::kMean) {
+    if constexpr (std::is_floating_point_v<A>) return sum / static_cast<A>(count);
+    return count == 0 ? A{0} : static_cast<A>(static_cast<std::int64_t>(sum) / count);
+  }
+  if (kind == Kind::kL2) return static_cast<A>(std::sqrt(static_cast<double>(sum)));
+  if (kind == Kind::kLogSum) return static_cast<A>(std::log(static_cast<double>(sum)));
+  return sum;
+}
+
+constexpr std::int64_t kChunk = 64;  // outputs whose sums are held at a time
+
+// Loops over the outputs (kept) and, for each, over what is reduced.
+struct Loops {
+  StridedLoop kept, reduced;
+  std::int64_t count;
+};
+
+// Sums of `n` outputs that lie `step` input elements apart.
+template <Kind kKind, class A, class T>
+void sums(const Loops& l, const T* x, std::int64_t step, std::int64_t n, A* sum) {
+  std::fill(sum, sum + n, first_value<A>(kKind));
+  for (int task = 0; task < l.reduced.tasks(); ++task) {
+    l.reduced.for_each_run(task, [&](const std::int64_t* at, std::int64_t run) {
+      for (std::int64_t r = 0; r < run; ++r) {
+        const T* row = x + at[0] + r * l.reduced.step(0);
+        for (std::int64_t j = 0; j < n; ++j) accumulate<kKind>(sum[j], static_cast<A>(row[j * step]));
+      }
+    });
+  }
+}
+
+// log(sum(exp x)) with the largest taken out first.
+template <class A, class T>
+void log_sums(const Loops& l, const T* x, std::int64_t step, std::int64_t n, A* sum) {
+  for (std::int64_t j = 0; j < n; ++j) {
+    A top;
+    sums<Kind::kMax>(l, x + j * step, 1, 1, &top);
+    double total = 0;
+    for (int task = 0; task < l.reduced.tasks(); ++task) {
+      l.reduced.for_each_run(task, [&](const std::int64_t* at, std::int64_t run) {
+        for (std::int64_t r = 0; r < run; ++r) {
+          total += std::exp(static_cast<double>(x[j * step + at[0] + r * l.reduced.step(0)]) -
+                            (std::isinf(static_cast<double>(top)) ? 0.0 : static_cast<double>(top)));
+        }
+      });
+    }
+    sum[j] = static_cast<A>(std::log(total) + (std::isinf(static_cast<double>(top)) ? 0.0 : static_cast<double>(top)));
+  }
+}
+
+template <Kind kKind, class T>
+Kernel kernel(const Loops& l) {
+  using A = std::conditional_t<std::is_floating_point_v<T>, double, std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>>;
+  return Kernel::single("plain", l.kept.tasks(), [l](const KernelArgs& k, int task) {
+    std::array<A, kChunk> sum;
+    const std::int64_t in_step = l.kept.step(1), out_step = l.kept.step(0);
+    l.kept.for_each_run(task, [&](const std::int64_t* at, std::int64_t run) {
+      for (std::int64_t first = 0; first < run; first += kChunk) {
+        const std::int64_t n = std::min(kChunk, run - first);
+        const T* x = k.input<T>(0) + at[1] + first * in_step;
+        if constexpr (kKind == Kind::kLogSumExp)
+          log_sums(l, x, in_step, n, sum.data());
+        else
+          sums<kKind>(l, x, in_step, n, sum.data());
+        T* y = k.output<T>(0) + at[0] + first * out_step;
+        for (std::int64_t j = 0; j < n; ++j) y[j * out_step] = static_cast<T>(finish(kKind, sum[static_cast<std::size_t>(j)], l.count));
+      }
+    });
+  });
+}
+
+template <class T>
+Kernel of_kind(Kind kind, const Loops& l) {
+  switch (kind) {
+    case Kind::kMean:
+      return kernel<Kind::kMean, T>(l);
+    case Kind::kSum:
+      return kernel<Kind::kSum, T>(l);
+    case Kind::kMax:
+      return kernel<Kind::kMax, T>(l);
+    case Kind::kMin:
+      return kernel<Kind::kMin, T>(l);
+    case Kind::kProd:
+      return kernel<Kind::kProd, T>(l);
+    case Kind::kL1:
+      return kernel<Kind::kL1, T>(l);
+    case Kind::kL2:
+      return kernel<Kind::kL2, T>(l);
+    case Kind::kSumSquare:
+      return kernel<Kind::kSumSquare, T>(l);
+    case Kind::kLogSum:
+      return kernel<Kind::kLogSum, T>(l);
+    case Kind::kLogSumExp:
+      return kernel<Kind::kLogSumExp, T>(l);
+  }
+  return {};
+}
+
+Kernel cpu(CpuContext& c) {
+  const auto& p = c.params<ReduceParams>();
+  const TensorDesc &in = c.in[0], &out = c.out[0];
+  const auto in_strides = in.strides(), out_strides = out.strides();
+  Shape kept = in.shape, reduced(in.shape.size(), 1);
+  std::vector<std::int64_t> to(in.shape.size(), 0);
+  std::int64_t count = 1;
+  for (std::size_t d = 0, o = 0; d < kept.size(); ++d) {
+    if (p.reduced[d]) {
+      reduced[d] = kept[d];
+      count *= kept[d];
+      kept[d] = 1;
+      o += p.keep;
+    } else {
+      to[d] = out_strides[o++];
+    }
+  }
+  const std::int64_t outputs_per_task = std::max<std::int64_t>(kChunk, kTaskElements / std::max<std::int64_t>(1, count));
+  const Loops loops{StridedLoop(kept, {to, in_strides}, outputs_per_task), StridedLoop(reduced, {in_strides}), count};
+  Kernel kernel;
+  dispatch(in.dtype, [&](auto tag) {
+    using T = decltype(tag);
+    if constexpr (std::is_arithmetic_v<T> && !std::is_same_v<T, bool>)
+      kernel = of_kind<T>(p.kind, loops);
+    else if constexpr (std::is_same_v<T, bool>)
+      kernel = of_kind<std::uint8_t>(p.kind, loops);  // 0 and 1
+    else
+      throw Unsupported(std::string("needs float32, float64 or integer operands, has ") + std::string(name_of(in.dtype)));
+  });
+  return kernel;
+}
+
+Rows rows(const RowContext& c) {
+  const auto& p = c.params<ReduceParams>();
+  return p.reduced.empty() || p.reduced[0] ? Rows::mixed() : rows_of_first(c);
+}
+
+constexpr OpDef reduce(std::string_view name) {
+  OpDef op;
+  op.name = name;
+  op.max_inputs = 2;
+  op.infer = infer;
+  op.cpu = cpu;
+  op.host_inputs = 2;
+  op.rows = rows;
+  op.layout = LayoutRule::kAny;
+  return op;
+}
+
+}  // namespace
+
+std::span<const OpDef> reduce_ops() {
+  static const OpDef ops[] = {reduce(kNames[0].op), reduce(kNames[1].op), reduce(kNames[2].op), reduce(kNames[3].op), reduce(kNames[4].op),
+                              reduce(kNames[5].op), reduce(kNames[6].op), reduce(kNames[7].op), reduce(kNames[8].op), reduce(kNames[9].op)};
+  return ops;
+}
+
+}  // namespace tandem
