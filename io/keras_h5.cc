@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "io/file_handle.h"
+#include "io/guarded.h"
 #include "io/hdf5.h"
 #include "io/read_file.h"
 #include "io/save_file.h"
@@ -124,10 +126,25 @@ KerasWeights read_all(const std::string& path) {
   return out;
 }
 
+// libhdf5 1.10 can be crashed and kept busy by damaged files: everything is read once in a child process first.
+void try_all(const std::string& path) {
+  constexpr std::size_t kMemory = std::size_t{256} << 20, kBytesPerSecond = std::size_t{50} << 20;
+  const auto bytes = static_cast<std::size_t>(FileHandle(path).size());
+  run_guarded(quoted(path), 4 + static_cast<int>(std::min<std::size_t>(bytes / kBytesPerSecond, 3600)), kMemory + 2 * bytes, [&] {
+    const KerasWeights weights = read_all(path);
+    for (const Layer& layer : weights.layers) {
+      for (const LayerWeight& w : layer.weights) w.read();
+    }
+  });
+}
+
 }  // namespace
 
 KerasWeights read_keras_h5(const std::string& path) {
-  return about_model([&] { return read_all(path); });
+  return about_model([&] {
+    try_all(path);
+    return read_all(path);
+  });
 }
 
 void verify_digest(const KerasWeights& weights, const std::string& path) {
