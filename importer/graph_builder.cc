@@ -115,7 +115,8 @@ std::vector<ValueId> GraphBuilder::operands(const onnx::NodeProto& proto) {
   std::vector<ValueId> ids;
   for (const auto& name : proto.input()) {
     ids.push_back(name.empty() ? kNoValue : resolve(name));
-    if (!name.empty() && ids.back() == kNoValue)
+    const bool left_out = name.empty() || scope_.names.contains(name);  // an input of the function that the call leaves out
+    if (ids.back() == kNoValue && !left_out)
       throw InvalidModel(fmt::format("reads {}, which is no graph input, initializer or output of a node", quote(name)));
   }
   while (!ids.empty() && ids.back() == kNoValue) ids.pop_back();

@@ -1,13 +1,12 @@
 #include "importer/model_file.h"
 
 #include <fmt/format.h>
-#include <google/protobuf/io/coded_stream.h>
-#include <google/protobuf/unknown_field_set.h>
 
 #include <algorithm>
 
 #include "importer/functions.h"
 #include "importer/limits.h"
+#include "importer/newer_fields.h"
 #include "importer/quote.h"
 #include "runtime/base/error.h"
 
@@ -49,18 +48,13 @@ Function read_function(const onnx::FunctionProto& proto, const Opsets& model) {
   f.opsets = read_opsets(proto.opset_import());
   if (f.opsets.onnx == 0) f.opsets.onnx = model.onnx;
   check_opset(f.opsets.onnx);
-  const auto& unknown = proto.GetReflection()->GetUnknownFields(proto);
-  for (int i = 0; i < unknown.field_count(); ++i) {
-    if (unknown.field(i).number() != 11 || unknown.field(i).type() != google::protobuf::UnknownField::TYPE_LENGTH_DELIMITED) continue;
-    if (!f.defaults.emplace_back().ParseFromString(unknown.field(i).length_delimited()))
-      throw InvalidModel(fmt::format("function {} has a malformed attribute", quote(proto.name())));
-  }
+  f.defaults = attribute_defaults(proto);
   return f;
 }
 
 void read_functions(ModelFile& file) {
   for (const auto& proto : file.proto.functions()) {
-    const FunctionKey key{domain_of(proto.domain()), proto.name() + ":" + overload_of(proto, 13)};
+    const FunctionKey key{domain_of(proto.domain()), proto.name() + ":" + overload_of(proto)};
     if (!file.functions.emplace(key, read_function(proto, file.opsets)).second)
       throw InvalidModel(fmt::format("function {} is defined twice", quote(proto.name())));
   }
@@ -69,15 +63,6 @@ void read_functions(ModelFile& file) {
 }  // namespace
 
 std::string domain_of(const std::string& domain) { return domain == "ai.onnx" ? std::string() : domain; }
-
-std::string overload_of(const google::protobuf::Message& message, int field) {
-  const auto& unknown = message.GetReflection()->GetUnknownFields(message);
-  for (int i = unknown.field_count(); i-- > 0;) {
-    if (unknown.field(i).number() == field && unknown.field(i).type() == google::protobuf::UnknownField::TYPE_LENGTH_DELIMITED)
-      return unknown.field(i).length_delimited();
-  }
-  return {};
-}
 
 std::string describe(const onnx::NodeProto& node) {
   if (!node.name().empty()) return fmt::format("node {} ({})", quote(node.name()), node.op_type().substr(0, 200));
@@ -98,7 +83,7 @@ std::vector<const onnx::GraphProto*> subgraphs(const onnx::NodeProto& node) {
 
 const Function* ModelFile::function_of(const onnx::NodeProto& node) const {
   if (functions.empty()) return nullptr;
-  const auto found = functions.find({domain_of(node.domain()), node.op_type() + ":" + overload_of(node, 8)});
+  const auto found = functions.find({domain_of(node.domain()), node.op_type() + ":" + overload_of(node)});
   return found == functions.end() ? nullptr : &found->second;
 }
 

@@ -44,8 +44,6 @@ struct ModelFile {
 
 // "ai.onnx" is another spelling of the standard domain "".
 std::string domain_of(const std::string& domain);
-// The field `overload` of a node or function, newer than the classes.
-std::string overload_of(const google::protobuf::Message& message, int field);
 // node "conv1" (Conv), for messages, from the file's own text.
 std::string describe(const onnx::NodeProto&);
 // Subgraphs among a node's attributes.

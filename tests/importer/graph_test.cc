@@ -175,6 +175,19 @@ TEST(Functions, AreInlinedWithTheirAttributes) {
   EXPECT_EQ(graph.nodes[1].attributes.integer("to"), 1);
 }
 
+TEST(Functions, InputsMayBeLeftOut) {
+  OnnxModel model = chain({{.op = "Bound", .inputs = {"x", "", "hi"}, .outputs = {"y"}, .domain = "local"}}, {float_tensor("hi", {}, {6})});
+  model.functions = {{.name = "Bound",
+                      .domain = "local",
+                      .inputs = {"a", "lo", "hi"},
+                      .outputs = {"b"},
+                      .attributes = {},
+                      .nodes = {{.op = "Clip", .inputs = {"a", "lo", "hi"}, .outputs = {"b"}}}}};
+  const Graph graph = import_text(model_bytes(model));
+  ASSERT_EQ(operators_of(graph), "Clip");
+  EXPECT_EQ(graph.nodes[0].inputs[1], kNoValue);
+}
+
 TEST(Functions, RefusesRecursionAndExplosion) {
   OnnxModel model = chain({{.op = "F0", .inputs = {"x"}, .outputs = {"y"}, .domain = "local"}});
   model.functions = {twice("F0", "F0")};
