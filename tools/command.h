@@ -24,7 +24,11 @@ struct Command {
 // All commands in the order of the help.
 std::vector<Command> all_commands();
 
+Command bench_command();
 Command completion_command();
 Command devices_command();
+Command plan_command();
+Command run_command();
+Command test_command();
 
 }  // namespace tandem::cli

@@ -7,8 +7,7 @@ namespace tandem::cli {
 
 std::vector<Command> all_commands() {
   return {
-      devices_command(),
-      completion_command(),
+      run_command(), test_command(), bench_command(), plan_command(), devices_command(), completion_command(),
   };
 }
 

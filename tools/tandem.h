@@ -50,10 +50,10 @@ std::vector<DeviceId> cpu_devices(int count);
 
 struct RunOptions {
   std::vector<DeviceId> devices = {DeviceId{}};
-  int threads = 0;                       // workers of the pool; 0: what affinity and quota allow
+  int threads = 0;  // workers of the pool; 0: what affinity and quota allow
   Precision precision = Precision::kF32;
   bool passes = true;
-  bool weights_per_device = false;       // --weights device
+  bool weights_per_device = false;  // --weights device
   SplitRule split = SplitRule::kBalanced;
   MemoryPolicy memory;
   std::function<void(const std::string&)> log;  // warnings and placement, one line each; may be empty
@@ -61,15 +61,15 @@ struct RunOptions {
 
 // What a plan says about a run of given input shapes.
 struct RunReport {
-  bool cut = false;                      // each device gets a share of the batch; else the whole batch runs on the first
-  std::string reason;                    // why it is not cut
+  bool cut = false;    // each device gets a share of the batch; else the whole batch runs on the first
+  std::string reason;  // why it is not cut
   std::size_t weights_bytes = 0, activation_bytes = 0, io_bytes = 0, predicted_bytes = 0;  // beyond what the process held before
-  std::vector<PlannedBuffer> buffers;    // largest first
-  std::vector<std::string> passes;       // what was fused or folded
+  std::vector<PlannedBuffer> buffers;                                                      // largest first
+  std::vector<std::string> passes;                                                         // what was fused or folded
   struct StepReport {
     std::string node, op, implementation;
-    std::vector<std::string> outputs;    // "float32 [1, 32, 149, 149] channels-last"
-    double seconds = 0;                  // only in profile()
+    std::vector<std::string> outputs;  // "float32 [1, 32, 149, 149] channels-last"
+    double seconds = 0;                // only in profile()
   };
   std::vector<StepReport> steps;
 };
