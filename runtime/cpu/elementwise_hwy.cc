@@ -176,14 +176,10 @@ void run_simple(FloatMap kind, float alpha, float beta, const float* x, float* y
     case FloatMap::kHardSigmoid:
       return each(x, y, n, [=](V v) HWY_ATTR { return hard_sigmoid_of(v, a, b); });
     case FloatMap::kHardSwish:
-<<<<<<< HEAD
-      return each(x, y, n, [=](V v) HWY_ATTR { return hn::Mul(v, hard_sigmoid_of(v, a, b)); });
-=======
       return each(x, y, n, [=](V v) HWY_ATTR {  // x + 3 is exact near -3, x / 6 + 1/2 is not
         const V cut = hn::Min(hn::Max(hn::Add(v, constant(3.0f)), zero), constant(6.0f));
         return keep_nan(v, hn::Mul(v, hn::Div(cut, constant(6.0f))));
       });
->>>>>>> 2985579 (Activations, Clip, PRelu and the softmax family: vectorised f32, any layout)
     case FloatMap::kClip:
       return each(x, y, n, [=](V v) HWY_ATTR {
         const V low = hn::IfThenElse(hn::Lt(v, a), a, v);

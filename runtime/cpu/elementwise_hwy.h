@@ -23,11 +23,7 @@ enum class FloatMap : std::uint8_t {
   kMish,         // x tanh(softplus x)
   kSwish,        // x sigmoid(a x)
   kHardSigmoid,  // a x + b, cut to [0, 1]
-<<<<<<< HEAD
-  kHardSwish,    // x times HardSigmoid with 1/6 and 1/2
-=======
   kHardSwish,    // x min(max(x + 3, 0), 6) / 6
->>>>>>> 2985579 (Activations, Clip, PRelu and the softmax family: vectorised f32, any layout)
   kClip,         // min(max(x, a), b); NaN stays NaN
   kSqrt,
   kReciprocal,

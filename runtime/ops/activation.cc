@@ -49,11 +49,7 @@ double evaluate_double(FloatMap kind, double x, double a, double b) {
     case FloatMap::kHardSigmoid:
       return hard_sigmoid(x, a, b);
     case FloatMap::kHardSwish:
-<<<<<<< HEAD
-      return x * hard_sigmoid(x, a, b);
-=======
       return std::isnan(x) ? x : x * std::max(0.0, std::min(6.0, x + 3)) / 6;
->>>>>>> 2985579 (Activations, Clip, PRelu and the softmax family: vectorised f32, any layout)
     default:
       throw std::logic_error("not an activation");
   }
@@ -84,11 +80,7 @@ const Entry& entry(std::string_view op) {
       {"Mish", FloatMap::kMish, "", 0, "", 0},
       {"Swish", FloatMap::kSwish, "alpha", 1, "", 0},
       {"HardSigmoid", FloatMap::kHardSigmoid, "alpha", 0.2f, "beta", 0.5f},
-<<<<<<< HEAD
-      {"HardSwish", FloatMap::kHardSwish, "", 1.0f / 6, "", 0.5f},
-=======
       {"HardSwish", FloatMap::kHardSwish, "", 0, "", 0},
->>>>>>> 2985579 (Activations, Clip, PRelu and the softmax family: vectorised f32, any layout)
       {"Sigmoid", FloatMap::kSigmoid, "", 0, "", 0},
       {"Tanh", FloatMap::kTanh, "", 0, "", 0},
       {"Softplus", FloatMap::kSoftplus, "", 0, "", 0},
