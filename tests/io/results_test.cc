@@ -120,7 +120,7 @@ TEST_F(Results, ContinuesAfterAKillAtAnyByte) {
       w.flush();
       rows = read(at(rows_name));
     }
-    for (std::size_t cut = 0; cut <= rows.size(); cut += 29) {
+    for (std::size_t cut = 0; cut <= rows.size(); cut += 67) {
       for (const std::size_t error_cut : {std::size_t{0}, errors.size() / 2, errors.size()}) {
         save_file(at(rows_name), std::string_view(rows).substr(0, cut));
         save_file(at(std::string(name) + ".errors.csv"), std::string_view(errors).substr(0, error_cut));
