@@ -11,7 +11,13 @@
 namespace tandem {
 namespace {
 
-constexpr std::int64_t kProbes[] = {2, 3, 1};  // 1 last: there a dimension of 1 may stand for anything
+// The batches that are tried: small ones (with 1 a dimension may stand for anything) and the one asked for, where a limit may bite that
+// small ones do not reach (the first three rows of a Slice).
+std::vector<std::int64_t> probe_batches(std::int64_t batch) {
+  std::vector<std::int64_t> batches = {2, 3, 1};
+  if (batch > 3) batches.push_back(batch);
+  return batches;
+}
 
 bool same_bytes(const Tensor& a, const Tensor& b) {
   return a.dtype() == b.dtype() && a.shape() == b.shape() && (a.bytes() == 0 || std::memcmp(a.data(), b.data(), a.bytes()) == 0);
@@ -51,8 +57,8 @@ struct Probe {
 
 class Prover {
  public:
-  Prover(const Graph& graph, const InputBinding& binding, CutProof& proof) : proof_(proof) {
-    for (const std::int64_t n : kProbes) {
+  Prover(const Graph& graph, const InputBinding& binding, CutProof& proof) : proof_(proof), batches_(probe_batches(proof.batch)) {
+    for (const std::int64_t n : batches_) {
       Probe p;
       p.graph = graph;
       infer(p.graph, with_batch(binding, proof, n));
@@ -94,7 +100,7 @@ class Prover {
       if (same) continue;
       for (std::size_t p = 0; p < probes_.size(); ++p) {
         const Value& value = probes_[p].graph.values[v];
-        probes_[p].rows[v] = value.known() ? rows_of_constant(value.constant, kProbes[p]) : Rows::mixed();
+        probes_[p].rows[v] = value.known() ? rows_of_constant(value.constant, batches_[p]) : Rows::mixed();
       }
     }
   }
@@ -104,7 +110,7 @@ class Prover {
     const Node& first = probes_[0].graph.nodes[n];
     const OpDef& op = need_op(first.op);
     for (std::size_t p = 0; p < probes_.size(); ++p) {
-      const Rows r = rule(probes_[p], op, n, kProbes[p]);
+      const Rows r = rule(probes_[p], op, n, batches_[p]);
       if (r.kind == Rows::Kind::kMixed || (agreed && (agreed->kind != r.kind || agreed->per_sample != r.per_sample))) {
         return fmt::format("{} mixes samples, or is not known to keep them apart", describe(probes_[0].graph, first));
       }
@@ -141,7 +147,7 @@ class Prover {
       Shape want = a;
       if (rows.is_batched()) {
         if (want.empty()) return false;
-        want[0] = rows.per_sample * kProbes[p];
+        want[0] = rows.per_sample * batches_[p];
       }
       if (probes_[p].graph.value(out).shape != want) return false;
     }
@@ -149,6 +155,7 @@ class Prover {
   }
 
   CutProof& proof_;
+  const std::vector<std::int64_t> batches_;
   std::vector<Probe> probes_;
 };
 

@@ -61,6 +61,13 @@ TEST(CutProof, AnIndexAlongTheBatchForbidsIt) {
   EXPECT_FALSE(prove_cut(b.graph, {{{3, 1}}, {}}).possible);
 }
 
+TEST(CutProof, ASliceOfTheFirstRowsIsSeenOnceTheBatchIsLarger) {
+  GraphBuilder b;
+  const auto ints = [&](const char* name, std::int64_t v) { return b.constant(name, i64({1}, {v})); };
+  b.output(b.node("slice", "Slice", {b.input("x", DType::kF32, {-1, 2}), ints("starts", 0), ints("ends", 3), ints("axes", 0)}));
+  EXPECT_FALSE(prove_cut(b.graph, {{{20, 2}}, {}}).possible);
+}
+
 TEST(CutProof, WindowsOfAnImageCountAsItsRows) {
   GraphBuilder b;  // [N, 4, 6] -> [4N, 6], as window partition does
   const ValueId x = b.input("x", DType::kF32, {-1, 4, 6});
