@@ -1,0 +1,135 @@
+#include "io/preprocess.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "runtime/base/error.h"
+
+namespace tandem::io {
+namespace {
+
+constexpr int kMaxSide = 16384;
+
+// Interleaved pixels on the 0..255 scale, as bytes or, for the float resampler, as floats.
+struct Canvas {
+  int height = 0, width = 0, channels = 3;
+  std::vector<float> values;
+};
+
+Pixels source_pixels(const Preprocess& p, const Image& image) {
+  if (p.channels != Channels::kGray) return {image.height, image.width, 3, image.rgb};
+  Pixels gray{image.height, image.width, 1,
+              std::vector<std::uint8_t>(static_cast<std::size_t>(image.height) * static_cast<std::size_t>(image.width))};
+  for (std::size_t i = 0; i < gray.data.size(); ++i) {  // Pillow's convert("L")
+    const std::uint8_t* v = &image.rgb[3 * i];
+    gray.data[i] = static_cast<std::uint8_t>((v[0] * 19595u + v[1] * 38470u + v[2] * 7471u + 0x8000u) >> 16);
+  }
+  return gray;
+}
+
+Canvas resized(const Preprocess& p, const Pixels& from, int height, int width) {
+  Canvas c{height, width, from.channels,
+           std::vector<float>(static_cast<std::size_t>(height) * static_cast<std::size_t>(width) * static_cast<std::size_t>(from.channels))};
+  if (p.resize == ResizeKind::kTfBilinear) {
+    resize_tf_bilinear(from.view(), height, width, c.values);
+  } else if (from.height == height && from.width == width) {
+    std::copy(from.data.begin(), from.data.end(), c.values.begin());
+  } else {
+    const Pixels pixels = resize(p.resize, from.view(), height, width);
+    std::copy(pixels.data.begin(), pixels.data.end(), c.values.begin());
+  }
+  return c;
+}
+
+// The part of `from` whose upper left corner lies at (-top, -left) of a height x width canvas; what it does not cover is `fill`.
+Canvas placed(const Canvas& from, int top, int left, int height, int width, float fill) {
+  const auto ch = static_cast<std::size_t>(from.channels);
+  Canvas to{height, width, from.channels, std::vector<float>(static_cast<std::size_t>(height) * static_cast<std::size_t>(width) * ch, fill)};
+  for (int y = std::max(0, top); y < std::min(height, top + from.height); ++y) {
+    const int first = std::max(0, left), last = std::min(width, left + from.width);
+    if (first >= last) continue;
+    const float* row =
+        &from.values[(static_cast<std::size_t>(y - top) * static_cast<std::size_t>(from.width) + static_cast<std::size_t>(first - left)) * ch];
+    std::copy(row, row + static_cast<std::size_t>(last - first) * ch,
+              &to.values[(static_cast<std::size_t>(y) * static_cast<std::size_t>(width) + static_cast<std::size_t>(first)) * ch]);
+  }
+  return to;
+}
+
+Canvas fitted(const Preprocess& p, const Pixels& from, int height, int width) {
+  const auto fill = static_cast<float>(p.pad_value);
+  if (p.fit == Fit::kSquash) return resized(p, from, height, width);
+  if (p.fit == Fit::kCrop) {  // as torchvision: Resize(short side), CenterCrop
+    const double short_target = std::floor(std::min(height, width) / p.crop_pct);
+    const int side = std::min(from.height, from.width);
+    const int h = from.height == side ? static_cast<int>(short_target) : static_cast<int>(short_target * from.height / side);
+    const int w = from.width == side ? static_cast<int>(short_target) : static_cast<int>(short_target * from.width / side);
+    const Canvas whole = resized(p, from, std::max(1, h), std::max(1, w));
+    return placed(whole, static_cast<int>(std::nearbyint((height - whole.height) / 2.0)),
+                  static_cast<int>(std::nearbyint((width - whole.width) / 2.0)), height, width, fill);
+  }
+  const double scale = std::min(static_cast<double>(height) / from.height, static_cast<double>(width) / from.width);
+  const int h = std::clamp(static_cast<int>(std::lround(from.height * scale)), 1, height),
+            w = std::clamp(static_cast<int>(std::lround(from.width * scale)), 1, width);
+  return placed(resized(p, from, h, w), (height - h) / 2, (width - w) / 2, height, width, fill);
+}
+
+}  // namespace
+
+void check(const Preprocess& p) {
+  const auto refuse = [](const std::string& text) { throw UsageError("preprocessing: " + text); };
+  if (p.height < 1 || p.width < 1 || p.height > kMaxSide || p.width > kMaxSide)
+    refuse(fmt::format("size must lie in 1 to {}, is {} x {}", kMaxSide, p.height, p.width));
+  if (!(p.crop_pct > 0.01 && p.crop_pct <= 1)) refuse(fmt::format("crop_pct must lie in (0.01, 1], is {}", p.crop_pct));
+  for (const int v : p.pad) {
+    if (v < 0 || v > kMaxSide) refuse(fmt::format("pad must be four numbers of 0 or more, one is {}", v));
+  }
+  if (p.pad[0] + p.pad[2] >= p.height || p.pad[1] + p.pad[3] >= p.width)
+    refuse(fmt::format("pad leaves nothing of the size {} x {}", p.height, p.width));
+  if (!(p.pad_value >= 0 && p.pad_value <= 255)) refuse(fmt::format("pad_value must lie in 0 to 255, is {}", p.pad_value));
+  const auto channels = static_cast<std::size_t>(p.channel_count());
+  if (p.mean.size() != channels || p.std.size() != channels)
+    refuse(fmt::format("mean and std must have {} values, have {} and {}", channels, p.mean.size(), p.std.size()));
+  for (std::size_t i = 0; i < channels; ++i) {
+    if (!std::isfinite(p.mean[i]) || !std::isfinite(p.std[i]) || p.std[i] == 0) refuse("mean and std must be finite, std not 0");
+  }
+}
+
+void set_family(Preprocess& p, const std::string& family) {
+  if (family == "tf") {
+    p.mean = {127.5f, 127.5f, 127.5f};
+    p.std = {127.5f, 127.5f, 127.5f};
+  } else if (family == "torch") {
+    p.mean = {0.485f * 255, 0.456f * 255, 0.406f * 255};
+    p.std = {0.229f * 255, 0.224f * 255, 0.225f * 255};
+  } else if (family == "caffe") {
+    p.mean = {103.939f, 116.779f, 123.68f};
+    p.std = {1, 1, 1};
+  } else if (family == "none") {
+    p.mean = {0, 0, 0};
+    p.std = {1, 1, 1};
+  } else {
+    throw UsageError(fmt::format("--preprocess must be tf, torch, caffe or none, is '{}'", family));
+  }
+  p.channels = family == "caffe" ? Channels::kBgr : Channels::kRgb;
+}
+
+void apply(const Preprocess& p, const Image& image, std::span<float> out) {
+  const int inner_height = p.height - p.pad[0] - p.pad[2], inner_width = p.width - p.pad[1] - p.pad[3];
+  Canvas canvas = fitted(p, source_pixels(p, image), inner_height, inner_width);
+  if (canvas.height != p.height || canvas.width != p.width)
+    canvas = placed(canvas, p.pad[0], p.pad[1], p.height, p.width, static_cast<float>(p.pad_value));
+  const std::size_t channels = static_cast<std::size_t>(p.channel_count()),
+                    pixels = static_cast<std::size_t>(p.height) * static_cast<std::size_t>(p.width);
+  for (std::size_t c = 0; c < channels; ++c) {
+    const std::size_t from = p.channels == Channels::kBgr ? channels - 1 - c : c;
+    const std::size_t step = p.layout == InputLayout::kNhwc ? channels : 1, at = p.layout == InputLayout::kNhwc ? c : c * pixels;
+    const float mean = p.mean[c], deviation = p.std[c];
+    for (std::size_t i = 0; i < pixels; ++i) out[at + i * step] = (canvas.values[i * channels + from] - mean) / deviation;
+  }
+}
+
+}  // namespace tandem::io
