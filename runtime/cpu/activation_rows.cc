@@ -1,5 +1,7 @@
 #include "runtime/cpu/activation_rows.h"
 
+#include <algorithm>
+
 #ifdef TANDEM_ONE_HIGHWAY_TARGET
 #define HWY_COMPILE_ONLY_STATIC
 #else
@@ -75,17 +77,77 @@ void activate(const Activation& a, float* data, std::int64_t rows, std::int64_t 
   }
 }
 
-void widen(const BFloat16* from, float* to, std::int64_t count, bool relu) {
-  const D d;
-  const Half half;
+HWY_INLINE V load(const float* p) { return hn::LoadU(D(), p); }
+HWY_INLINE V load(const BFloat16* p) {
+  return hn::BitCast(D(), hn::ShiftLeft<16>(hn::PromoteTo(Bits(), hn::LoadU(Half(), reinterpret_cast<const std::uint16_t*>(p)))));
+}
+HWY_INLINE void store(V v, float* p) { hn::StoreU(v, D(), p); }
+HWY_INLINE void store(V v, BFloat16* p) {
   const Bits bits;
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  const auto* source = reinterpret_cast<const std::uint16_t*>(from);
-  const V floor = hn::Set(d, relu ? 0.0f : -std::numeric_limits<float>::infinity());
-  std::int64_t i = 0;
-  for (; i + lanes <= count; i += lanes) {
-    hn::StoreU(hn::Max(floor, hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(bits, hn::LoadU(half, source + i))))), d, to + i);
+  const auto u = hn::BitCast(bits, v);
+  const auto odd = hn::And(hn::ShiftRight<16>(u), hn::Set(bits, 1));
+  const auto rounded = hn::ShiftRight<16>(hn::Add(hn::Add(u, hn::Set(bits, 0x7fff)), odd));
+  const auto quiet = hn::Or(hn::ShiftRight<16>(u), hn::Set(bits, 0x40));
+  const auto is_nan = hn::Gt(hn::And(u, hn::Set(bits, 0x7fffffff)), hn::Set(bits, 0x7f800000));
+  // The upper halves are zero, so the signed saturating demotion is exact.
+  const auto narrowed = hn::BitCast(hn::RebindToSigned<D>(), hn::IfThenElse(is_nan, quiet, rounded));
+  hn::StoreU(hn::DemoteTo(Half(), narrowed), Half(), reinterpret_cast<std::uint16_t*>(p));
+}
+constexpr std::int64_t kLanes = HWY_LANES(float);
+
+// A vector's worth at the end of a row, through memory of its own.
+template <class T>
+struct Tail {
+  T line[kLanes] = {};
+  Tail() = default;
+  Tail(const T* from, std::int64_t count) { std::copy_n(from, count, line); }
+};
+
+template <class T>
+void finish_typed(const RowExit& e, const float* sums, std::int64_t stride, std::int64_t rows, std::int64_t count) {
+  const D d;
+  for (std::int64_t r = 0; r < rows; ++r, sums += stride) {
+    const T* residual = e.residual ? static_cast<const T*>(e.residual) + r * e.residual_stride : nullptr;
+    T* c = static_cast<T*>(e.c) + r * e.c_stride;
+    std::int64_t i = 0;
+    for (; i + kLanes <= count; i += kLanes) {
+      V v = load(sums + i);
+      if (residual) v = hn::Add(v, load(residual + i));
+      store(apply(d, e.activation, v), c + i);
+    }
+    if (i == count) continue;
+    V v = load(Tail<float>(sums + i, count - i).line);
+    if (residual) v = hn::Add(v, load(Tail<T>(residual + i, count - i).line));
+    Tail<T> last;
+    store(apply(d, e.activation, v), last.line);
+    std::copy_n(last.line, count - i, c + i);
   }
+}
+
+void finish(const RowExit& e, const float* sums, std::int64_t stride, std::int64_t rows, std::int64_t count) {
+  if (e.type == DType::kBF16) return finish_typed<BFloat16>(e, sums, stride, rows, count);
+  finish_typed<float>(e, sums, stride, rows, count);
+}
+
+void split(const float* from, BFloat16* parts, std::int64_t part_stride, std::int64_t count) {
+  const auto three = [&](V v, BFloat16* to, std::int64_t step) HWY_ATTR {
+    for (int p = 0; p < 3; ++p, to += step) {
+      store(v, to);
+      v = hn::Sub(v, load(to));
+    }
+  };
+  std::int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) three(load(from + i), parts + i, part_stride);
+  if (i == count) return;
+  BFloat16 last[3 * kLanes];
+  three(load(Tail<float>(from + i, count - i).line), last, kLanes);
+  for (int p = 0; p < 3; ++p) std::copy_n(last + p * kLanes, count - i, parts + p * part_stride + i);
+}
+
+void widen(const BFloat16* from, float* to, std::int64_t count, bool relu) {
+  const V floor = hn::Set(D(), relu ? 0.0f : -std::numeric_limits<float>::infinity());
+  std::int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) store(hn::Max(floor, load(from + i)), to + i);
   for (; i < count; ++i) {
     const float v = static_cast<float>(from[i]);
     to[i] = relu && v < 0 ? 0.0f : v;
@@ -93,29 +155,14 @@ void widen(const BFloat16* from, float* to, std::int64_t count, bool relu) {
 }
 
 void relu(const float* from, float* to, std::int64_t count) {
-  const D d;
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   std::int64_t i = 0;
-  for (; i + lanes <= count; i += lanes) hn::StoreU(hn::Max(hn::Zero(d), hn::LoadU(d, from + i)), d, to + i);
+  for (; i + kLanes <= count; i += kLanes) store(hn::Max(hn::Zero(D()), load(from + i)), to + i);
   for (; i < count; ++i) to[i] = from[i] < 0 ? 0.0f : from[i];
 }
 
 void narrow(const float* from, BFloat16* to, std::int64_t count) {
-  const D d;
-  const Half half;
-  const Bits bits;
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   std::int64_t i = 0;
-  for (; i + lanes <= count; i += lanes) {
-    const auto u = hn::BitCast(bits, hn::LoadU(d, from + i));
-    const auto odd = hn::And(hn::ShiftRight<16>(u), hn::Set(bits, 1));
-    const auto rounded = hn::ShiftRight<16>(hn::Add(hn::Add(u, hn::Set(bits, 0x7fff)), odd));
-    const auto quiet = hn::Or(hn::ShiftRight<16>(u), hn::Set(bits, 0x40));
-    const auto is_nan = hn::Gt(hn::And(u, hn::Set(bits, 0x7fffffff)), hn::Set(bits, 0x7f800000));
-    // The upper halves are zero, so the signed saturating demotion is exact.
-    const auto narrowed = hn::BitCast(hn::RebindToSigned<D>(), hn::IfThenElse(is_nan, quiet, rounded));
-    hn::StoreU(hn::DemoteTo(half, narrowed), half, reinterpret_cast<std::uint16_t*>(to) + i);
-  }
+  for (; i + kLanes <= count; i += kLanes) store(load(from + i), to + i);
   for (; i < count; ++i) to[i] = BFloat16(from[i]);
 }
 
@@ -129,9 +176,17 @@ HWY_EXPORT(activate);
 HWY_EXPORT(widen);
 HWY_EXPORT(relu);
 HWY_EXPORT(narrow);
+HWY_EXPORT(finish);
+HWY_EXPORT(split);
 
 void activate_rows(const Activation& a, float* data, std::int64_t rows, std::int64_t count, std::int64_t stride) {
   HWY_DYNAMIC_DISPATCH(activate)(a, data, rows, count, stride);
+}
+void finish_rows(const RowExit& e, const float* sums, std::int64_t stride, std::int64_t rows, std::int64_t count) {
+  HWY_DYNAMIC_DISPATCH(finish)(e, sums, stride, rows, count);
+}
+void split_row(const float* from, BFloat16* parts, std::int64_t part_stride, std::int64_t count) {
+  HWY_DYNAMIC_DISPATCH(split)(from, parts, part_stride, count);
 }
 void widen_row(const BFloat16* from, float* to, std::int64_t count, bool with_relu) { HWY_DYNAMIC_DISPATCH(widen)(from, to, count, with_relu); }
 void relu_row(const float* from, float* to, std::int64_t count) { HWY_DYNAMIC_DISPATCH(relu)(from, to, count); }

@@ -1,6 +1,6 @@
 #include "runtime/cpu/gemm.h"
 
-#include <cstring>
+#include <cstddef>
 #include <utility>
 
 #include "runtime/cpu/activation_rows.h"
@@ -28,7 +28,9 @@ constexpr std::int64_t kLanes = HWY_LANES(float);
 constexpr std::int64_t kWidth = 2 * kLanes;
 // 2 * kTileRows accumulators, two vectors of B and one of A fill the 32 (AVX-512) or 16 registers.
 constexpr std::size_t kTileRows = kLanes >= 16 ? 14 : 6;
-constexpr std::int64_t kAhead = 16;  // steps of k that B is fetched ahead into L1
+// Steps of k that B is fetched ahead into L1; few rows use B up faster than memory brings it.
+template <std::size_t M>
+constexpr std::int64_t kAhead = M <= 2 ? 64 : 16;
 
 // One tile: M rows by one panel.
 struct Tile {
@@ -111,7 +113,7 @@ HWY_NOINLINE void tile(const Tile& t) {
     take(rows, a, kRows);
     std::int64_t k = 0;
     for (; k + 4 <= t.depth; k += 4, b += 4 * kWidth) {
-      for (std::int64_t line = 0; line < 4 * kWidth; line += 16) hwy::Prefetch(b + kAhead * kWidth + line);
+      for (std::int64_t line = 0; line < 4 * kWidth; line += 16) hwy::Prefetch(b + kAhead<M> * kWidth + line);
       step<M>(a, k, b, s, kRows);
       HWY_FENCE;  // keeps the compiler from mixing the steps, which spills accumulators
       step<M>(a, k + 1, b + kWidth, s, kRows);
@@ -132,36 +134,6 @@ TileOf choose(std::size_t rows, std::index_sequence<M...>) {
   return kTiles[rows - 1];
 }
 
-// Results that leave in another shape or type than the tile stores: bf16, the last panel's outputs, activations that are no clamp.
-struct Exit {
-  const GemmBlock& g;
-  std::int64_t row, output, count;  // first row and output, outputs
-};
-
-void leave(const Exit& e, float* tile_c, std::size_t rows) {
-  const GemmBlock& g = e.g;
-  for (std::size_t r = 0; r < rows; ++r) {
-    const std::int64_t row = e.row + static_cast<std::int64_t>(r);
-    float* sums = tile_c + static_cast<std::int64_t>(r) * kWidth;
-    if (g.residual) {
-      const std::int64_t at = row * g.residual_stride + e.output;
-      if (g.type == DType::kBF16) {
-        const BFloat16* from = static_cast<const BFloat16*>(g.residual) + at;
-        for (std::int64_t i = 0; i < e.count; ++i) sums[i] += static_cast<float>(from[i]);
-      } else {
-        const float* from = static_cast<const float*>(g.residual) + at;
-        for (std::int64_t i = 0; i < e.count; ++i) sums[i] += from[i];
-      }
-    }
-    activate_rows(g.activation, sums, 1, e.count, kWidth);
-    const std::int64_t to = row * g.c_stride + e.output;
-    if (g.type == DType::kBF16)
-      narrow_row(sums, static_cast<BFloat16*>(g.c) + to, e.count);
-    else
-      std::memcpy(static_cast<float*>(g.c) + to, sums, static_cast<std::size_t>(e.count) * sizeof(float));
-  }
-}
-
 // The beginning of the rows that the next tile reads; what follows is fetched by the hardware.
 void fetch_rows(const GemmBlock& g, std::int64_t row) {
   for (std::int64_t r = row; r < std::min(g.rows, row + static_cast<std::int64_t>(kTileRows)); ++r) {
@@ -180,6 +152,16 @@ void fetch(const GemmBlock& g, std::int64_t row, std::int64_t rows, std::int64_t
     const float* residual = static_cast<const float*>(g.residual) + r * g.residual_stride + output;
     for (std::int64_t line = 0; line < kWidth; line += 16) hwy::Prefetch(residual + line);
   }
+}
+
+RowExit exit_of(const GemmBlock& g, std::int64_t row, std::int64_t output) {
+  const auto unit = static_cast<std::int64_t>(size_of(g.type)), at = (row * g.residual_stride + output) * unit;
+  return {.type = g.type,
+          .residual = g.residual ? static_cast<const std::byte*>(g.residual) + at : nullptr,
+          .residual_stride = g.residual_stride,
+          .c = static_cast<std::byte*>(g.c) + (row * g.c_stride + output) * unit,
+          .c_stride = g.c_stride,
+          .activation = g.activation};
 }
 
 struct Panel {
@@ -216,7 +198,7 @@ void run_panel(const GemmBlock& g, std::int64_t panel, Panel& local) {
     }
     fetch_rows(g, row + rows);
     choose(static_cast<std::size_t>(rows), std::make_index_sequence<kTileRows>())(t);
-    if (!direct) leave({g, row, output, count}, local.c, static_cast<std::size_t>(rows));
+    if (!direct) finish_rows(exit_of(g, row, output), local.c, kWidth, rows, count);
   }
 }
 

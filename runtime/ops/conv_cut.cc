@@ -1,13 +1,12 @@
 // How the hot convolutions are cut into tasks: from shapes alone.
 #include <algorithm>
 
-#include "runtime/cpu/gemm.h"
 #include "runtime/ops/conv_fast.h"
 
 namespace tandem {
 namespace {
 
-constexpr std::int64_t kMostPixels = 96, kFewestPixels = 24;
+constexpr std::int64_t kFewestPixels = 24;
 constexpr std::int64_t kBlockFloats = 1 << 16;   // of A in one block: half of a small L2
 constexpr std::int64_t kTaskProducts = 1 << 22;  // multiply-adds that make a task worth its start
 constexpr std::int64_t kTasksOfAnImage = 8;      // enough for several threads
@@ -20,13 +19,13 @@ bool is_hot_activation(const TensorDesc& d, DType type) {
   return !d || (d.layout == Layout::kChannelsLast && d.dtype == type && (type == DType::kF32 || type == DType::kBF16));
 }
 
-PixelCut cut_pixels(std::int64_t images, std::int64_t pixels, std::int64_t depth, std::int64_t outputs, std::int64_t split) {
-  const std::int64_t tile = gemm_tile_rows(), width = gemm_panel_width();
+PixelCut cut_pixels(const ProductPlan& plan, std::int64_t images, std::int64_t pixels, std::int64_t outputs, std::int64_t split) {
+  const std::int64_t tile = plan.tile_rows(), width = plan.panel_width(), depth = plan.depth;
   PixelCut c;
   c.images = pixels == 0 ? 0 : images;
   c.pixels = pixels;
-  c.panels = gemm_panels(outputs);
-  const std::int64_t most = std::clamp(kBlockFloats / std::max<std::int64_t>(1, depth), kFewestPixels, kMostPixels) / tile * tile;
+  c.panels = divide_up(outputs, width);
+  const std::int64_t most = std::max(tile, std::clamp(kBlockFloats / std::max<std::int64_t>(1, depth), kFewestPixels, kMostPixels) / tile * tile);
   const std::int64_t blocks = std::max<std::int64_t>(1, divide_up(pixels, most));
   c.block = std::max<std::int64_t>(1, divide_up(divide_up(pixels, blocks), tile) * tile);
   const double products = static_cast<double>(c.block) * static_cast<double>(depth) * static_cast<double>(outputs);

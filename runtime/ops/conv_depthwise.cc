@@ -84,7 +84,7 @@ Kernel fast_depthwise(CpuContext& c, const ConvParams& p) {
   const std::int64_t taps = j.window.taps();
   const auto bytes = static_cast<std::size_t>(depthwise_packed_floats(j.channels, taps)) * sizeof(float);
   const auto fill = [channels = j.channels, taps, half](const float* w, float* to) {
-    depthwise_pack(channels, taps, to, [&](std::int64_t ch, std::int64_t t) { return product_weight(w[ch * taps + t], half); });
+    depthwise_pack(channels, taps, to, [&](std::int64_t ch, std::int64_t t) { return depthwise_weight(w[ch * taps + t], half); });
   };
   if (const Tensor* w = c.constant(kWeights)) {
     j.pack = static_cast<std::ptrdiff_t>(c.pack(kWeights, fmt::format("depthwise{}:r{}", depthwise_lanes(), half), bytes,

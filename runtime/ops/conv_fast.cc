@@ -6,7 +6,6 @@
 #include <cstring>
 
 #include "runtime/cpu/activation_rows.h"
-#include "runtime/cpu/gemm.h"
 
 namespace tandem {
 namespace {
@@ -26,13 +25,14 @@ struct Job {
   std::int64_t group_channels, group_outputs, taps, depth;
   std::int64_t x_pitch, y_pitch, residual_pitch = 0, in_pixels, out_pixels;
   DType type;
-  bool bias, residual, rounded;
+  bool bias, residual;
+  ProductPlan product;
   Source source;
   PixelCut cut;
   std::ptrdiff_t pack = -1;
-  std::int64_t row_pitch;                // of gathered rows
-  std::size_t zero_at = 0, rows_at = 0;  // in scratch, after the table
-  std::int64_t group_floats() const { return gemm_packed_floats(depth, group_outputs); }
+  std::int64_t row_pitch;                 // of gathered rows
+  std::size_t zero_at = 0, tiles_at = 0;  // in scratch, after the table
+  std::size_t group_bytes() const { return product.packed_bytes(group_outputs); }
 };
 
 // For every tap and pixel [first, first + count): the pixel of X under it, or -1. Calls put(tap, index, pixel).
@@ -79,7 +79,7 @@ void run_block(const Job& j, const KernelArgs& k, const PixelCut::Part& part, st
     g.a = reinterpret_cast<const float*>(image) + first * j.x_pitch + channel;
     g.a_stride = j.x_pitch;
   } else if (j.source == Source::kCopy) {
-    float* rows = reinterpret_cast<float*>(k.scratch + j.rows_at);
+    float* rows = reinterpret_cast<float*>(k.scratch);
     gather(j, image, channel, first, count, rows);
     g.a = rows;
     g.a_stride = j.row_pitch;
@@ -93,7 +93,6 @@ void run_block(const Job& j, const KernelArgs& k, const PixelCut::Part& part, st
     g.segments = j.taps;
     g.segment_depth = j.group_channels;
   }
-  g.packed = (j.pack < 0 ? reinterpret_cast<const float*>(k.shared) : static_cast<const float*>(k.packed[j.pack])) + group * j.group_floats();
   g.outputs = j.group_outputs;
   g.first_panel = part.first_panel;
   g.last_panel = part.last_panel;
@@ -106,7 +105,8 @@ void run_block(const Job& j, const KernelArgs& k, const PixelCut::Part& part, st
     g.residual_stride = j.residual_pitch;
   }
   g.activation = j.conv.activation;
-  gemm_run(g);
+  const auto* packed = j.pack < 0 ? k.shared : static_cast<const std::byte*>(k.packed[j.pack]);
+  j.product.run(g, packed + static_cast<std::size_t>(group) * j.group_bytes(), k.scratch + j.tiles_at);
 }
 
 void run_task(const Job& j, const KernelArgs& k, int task) {
@@ -118,12 +118,10 @@ void run_task(const Job& j, const KernelArgs& k, int task) {
   }
 }
 
-// Panels [first, last) of one group.
-void pack_group(const Job& j, const float* w, std::int64_t group, std::int64_t first, std::int64_t last, float* to) {
+void pack_group(const Job& j, const float* w, std::int64_t group, std::byte* to) {
   const float* from = w + group * j.group_outputs * j.depth;
-  gemm_pack(j.depth, j.group_outputs, first, last, to + group * j.group_floats(), [&](std::int64_t k, std::int64_t o) {
-    return product_weight(from[o * j.depth + k % j.group_channels * j.taps + k / j.group_channels], j.rounded);
-  });
+  j.product.pack(j.group_outputs, to + static_cast<std::size_t>(group) * j.group_bytes(),
+                 [&](std::int64_t k, std::int64_t o) { return from[o * j.depth + k % j.group_channels * j.taps + k / j.group_channels]; });
 }
 
 void take_geometry(Job& j, const CpuContext& c) {
@@ -147,7 +145,6 @@ void take_geometry(Job& j, const CpuContext& c) {
   j.in_pixels = elements(spatial(x));
   j.out_pixels = elements(spatial(y));
   j.type = c.out[0].dtype;
-  j.rounded = j.type == DType::kBF16;
   j.bias = c.has_input(kBias);
   j.residual = c.has_input(kResidual);
   if (j.residual) j.residual_pitch = c.in[kResidual].channel_pitch;
@@ -157,13 +154,14 @@ void choose_source(Job& j, Kernel& kernel) {
   const Window& w = j.conv.window;
   const auto ones = [](const std::vector<std::int64_t>& v) { return std::all_of(v.begin(), v.end(), [](std::int64_t x) { return x == 1; }); };
   constexpr std::int64_t kFewChannels = 12;
-  if (j.type == DType::kBF16 || j.conv.pre_relu || (j.taps > 1 && j.group_channels < kFewChannels))
+  if (j.product.amx || j.type == DType::kBF16 || j.conv.pre_relu || (j.taps > 1 && j.group_channels < kFewChannels))
     j.source = Source::kCopy;
   else
     j.source = j.taps == 1 && ones(w.strides) && j.in_pixels == j.out_pixels ? Source::kDirect : Source::kTable;
   j.row_pitch = padded_row(j.depth);
   if (j.source == Source::kCopy) {
-    kernel.scratch_bytes = whole_lines(j.cut.block * j.row_pitch * 4);
+    j.tiles_at = whole_lines(j.cut.block * j.row_pitch * 4);
+    kernel.scratch_bytes = j.tiles_at + j.product.scratch_bytes();
   } else if (j.source == Source::kTable) {
     j.zero_at = whole_lines(j.cut.block * j.taps * static_cast<std::int64_t>(sizeof(float*)));
     kernel.scratch_bytes = j.zero_at + whole_lines(j.group_channels * 4);
@@ -174,25 +172,24 @@ Kernel product_conv(CpuContext& c, const ConvParams& p) {
   Job j;
   j.conv = p;
   take_geometry(j, c);
-  j.cut = cut_pixels(c.out[0].shape[0], j.out_pixels, j.depth, j.group_outputs, gemm_panel_width());
+  const Tensor* w = c.constant(kWeights);
+  j.product = ProductPlan::make(c, j.type, w != nullptr, j.depth, kMostPixels);
+  j.cut = cut_pixels(j.product, c.out[0].shape[0], j.out_pixels, j.group_outputs, j.product.panel_width());
   Kernel kernel;
   choose_source(j, kernel);
   const char* sources[] = {"direct", "table", "copy"};
-  kernel.implementation = fmt::format("hwy:gemm_{}:{}", j.rounded ? "bf16_by_f32" : "f32", sources[static_cast<int>(j.source)]);
-  const auto bytes = static_cast<std::size_t>(j.group_floats() * p.group) * sizeof(float);
-  const std::int64_t panels = gemm_panels(j.group_outputs);
-  if (const Tensor* w = c.constant(kWeights)) {
-    const auto key = fmt::format("gemm{}:t{}:g{}:r{}", gemm_panel_width(), j.taps, p.group, j.rounded);
-    j.pack = static_cast<std::ptrdiff_t>(c.pack(kWeights, key, bytes, [j, panels, held = *w](void* to) {
-      for (std::int64_t g = 0; g < j.conv.group; ++g) pack_group(j, held.as<float>().data(), g, 0, panels, static_cast<float*>(to));
+  kernel.implementation = fmt::format("{}:{}", j.product.name(), sources[static_cast<int>(j.source)]);
+  const std::size_t bytes = j.group_bytes() * static_cast<std::size_t>(p.group);
+  if (w) {
+    const auto key = fmt::format("{}:t{}:g{}", j.product.key(), j.taps, p.group);
+    j.pack = static_cast<std::ptrdiff_t>(c.pack(kWeights, key, bytes, [j, held = *w](void* to) {
+      for (std::int64_t g = 0; g < j.conv.group; ++g) pack_group(j, held.as<float>().data(), g, static_cast<std::byte*>(to));
     }));
     c.drop_operand(kWeights);
   } else {
     kernel.shared_bytes = bytes;
-    kernel.stages.push_back({static_cast<int>(p.group * panels), [j, panels](const KernelArgs& k, int task) {
-                               const std::int64_t panel = task % panels;
-                               pack_group(j, k.input<float>(kWeights), task / panels, panel, panel + 1, reinterpret_cast<float*>(k.shared));
-                             }});
+    kernel.stages.push_back(
+        {static_cast<int>(p.group), [j](const KernelArgs& k, int task) { pack_group(j, k.input<float>(kWeights), task, k.shared); }});
   }
   kernel.stages.push_back({j.cut.tasks(), [j](const KernelArgs& k, int task) { run_task(j, k, task); }});
   if (may_take_residual(c, kResidual)) kernel.in_place = 1u << kResidual;

@@ -5,6 +5,7 @@
 
 #include "runtime/cpu/depthwise.h"
 #include "runtime/ops/conv_params.h"
+#include "runtime/ops/product_plan.h"
 
 namespace tandem {
 
@@ -30,12 +31,14 @@ struct PixelCut {
   };
   Part part(int task) const;
 };
-// `depth`: products per output; `split`: smallest number of outputs that a group of panels is worth.
-PixelCut cut_pixels(std::int64_t images, std::int64_t pixels, std::int64_t depth, std::int64_t outputs, std::int64_t split);
+// `split`: smallest number of outputs that a group of panels is worth.
+PixelCut cut_pixels(const ProductPlan&, std::int64_t images, std::int64_t pixels, std::int64_t outputs, std::int64_t split);
+// Most pixels that cut_pixels puts in a block.
+inline constexpr std::int64_t kMostPixels = 96;
 DepthwiseWindow depthwise_window(const Window&, const Shape& x, const Shape& y);
 // Floats from one row of a product's left side to the next in scratch: rows a power of two apart would share cache sets.
 inline std::int64_t padded_row(std::int64_t depth) { return (depth + 15) / 16 * 16 + (depth % 512 == 0 ? 16 : 0); }
-// Weights as the products want them: f32, rounded to bf16 values when the activations are bf16.
-inline float product_weight(float w, bool rounded) { return rounded ? static_cast<float>(BFloat16(w)) : w; }
+// Depthwise weights are f32 numbers, rounded to bf16 where the activations are.
+inline float depthwise_weight(float w, bool rounded) { return rounded ? static_cast<float>(BFloat16(w)) : w; }
 
 }  // namespace tandem

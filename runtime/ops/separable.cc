@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include "runtime/cpu/activation_rows.h"
-#include "runtime/cpu/gemm.h"
 #include "runtime/ops/conv_fast.h"
 #include "runtime/ops/families.h"
 
@@ -58,7 +57,9 @@ struct Job {
   DType type;
   bool depthwise_bias, pointwise_bias, residual;
   PixelCut cut;
-  std::size_t depthwise_pack = 0, pointwise_pack = 0, narrow_at = 0;
+  ProductPlan product;
+  std::size_t depthwise_pack = 0, pointwise_pack = 0, tiles_at = 0;
+  bool rounds() const { return type == DType::kBF16 && !product.amx; }  // tiles round by themselves
 };
 
 // Under bf16 the product's left side is bf16, as it would be had it been stored between two nodes.
@@ -87,14 +88,13 @@ void run_block(const Job& j, const KernelArgs& k, const PixelCut::Part& part, st
   d.y_pitch = j.row_pitch;
   d.activation = j.params.middle;
   depthwise_run(d);
-  if (j.type == DType::kBF16) round_rows(j, last - first, rows, reinterpret_cast<BFloat16*>(k.scratch + j.narrow_at));
+  if (j.rounds()) round_rows(j, last - first, rows, reinterpret_cast<BFloat16*>(k.scratch + j.tiles_at));
   const std::int64_t pixel = part.image * j.out_pixels + first;
   GemmBlock g;
   g.rows = last - first;
   g.segment_depth = j.channels;
   g.a = rows;
   g.a_stride = j.row_pitch;
-  g.packed = static_cast<const float*>(k.packed[j.pointwise_pack]);
   g.outputs = j.outputs;
   g.first_panel = part.first_panel;
   g.last_panel = part.last_panel;
@@ -107,7 +107,7 @@ void run_block(const Job& j, const KernelArgs& k, const PixelCut::Part& part, st
     g.residual_stride = j.residual_pitch;
   }
   g.activation = j.params.activation;
-  gemm_run(g);
+  j.product.run(g, k.packed[j.pointwise_pack], k.scratch + j.tiles_at);
 }
 
 void pack_weights(CpuContext& c, Job& j) {
@@ -117,13 +117,12 @@ void pack_weights(CpuContext& c, Job& j) {
                             static_cast<std::size_t>(depthwise_packed_floats(channels, taps)) * 4, [=, held = *c.constant(kDepthwise)](void* to) {
                               const float* w = held.as<float>().data();
                               depthwise_pack(channels, taps, static_cast<float*>(to),
-                                             [&](std::int64_t ch, std::int64_t t) { return product_weight(w[ch * taps + t], half); });
+                                             [&](std::int64_t ch, std::int64_t t) { return depthwise_weight(w[ch * taps + t], half); });
                             });
-  j.pointwise_pack = c.pack(kPointwise, fmt::format("gemm{}:t1:g1:r{}", gemm_panel_width(), half),
-                            static_cast<std::size_t>(gemm_packed_floats(channels, outputs)) * 4, [=, held = *c.constant(kPointwise)](void* to) {
+  j.pointwise_pack = c.pack(kPointwise, j.product.key() + ":t1:g1", j.product.packed_bytes(outputs),
+                            [=, product = j.product, held = *c.constant(kPointwise)](void* to) {
                               const float* w = held.as<float>().data();
-                              gemm_pack(channels, outputs, 0, gemm_panels(outputs), static_cast<float*>(to),
-                                        [&](std::int64_t i, std::int64_t o) { return product_weight(w[o * channels + i], half); });
+                              product.pack(outputs, static_cast<std::byte*>(to), [&](std::int64_t i, std::int64_t o) { return w[o * channels + i]; });
                             });
   c.drop_operand(kDepthwise);
   c.drop_operand(kPointwise);
@@ -150,12 +149,13 @@ Kernel cpu(CpuContext& c) {
   j.residual = c.has_input(kResidual);
   if (j.residual) j.residual_pitch = c.in[kResidual].channel_pitch;
   j.row_pitch = padded_row(j.channels);
-  j.cut = cut_pixels(c.out[0].shape[0], j.out_pixels, j.channels, j.outputs, kSplitOutputs);
+  j.product = ProductPlan::make(c, j.type, true, j.channels, kMostPixels);
+  j.cut = cut_pixels(j.product, c.out[0].shape[0], j.out_pixels, j.outputs, kSplitOutputs);
   pack_weights(c, j);
   Kernel kernel;
-  j.narrow_at = whole_lines(j.cut.block * j.row_pitch * 4);
-  kernel.scratch_bytes = j.narrow_at + (j.type == DType::kBF16 ? whole_lines(j.channels * 2) : 0);
-  kernel.implementation = j.type == DType::kBF16 ? "hwy:separable_bf16_by_f32" : "hwy:separable_f32";
+  j.tiles_at = whole_lines(j.cut.block * j.row_pitch * 4);
+  kernel.scratch_bytes = j.tiles_at + (j.rounds() ? whole_lines(j.channels * 2) : j.product.scratch_bytes());
+  kernel.implementation = j.product.name() + ":separable";
   kernel.stages.push_back({j.cut.tasks(), [j](const KernelArgs& k, int task) {
                              const PixelCut::Part part = j.cut.part(task);
                              for (std::int64_t p = part.first; p < part.last; p += j.cut.block)

@@ -48,10 +48,16 @@ double bf16(double v) { return static_cast<double>(static_cast<float>(BFloat16(s
 struct How {
   std::int64_t pitch = 0;
   bool half = false, constant = true;
+  bool tiles = false;  // bf16, or bf16x3 for f32, on emulated AMX tiles
 };
 EvaluateOptions options(const How& how) {
-  return {
-      .layout = Layout::kChannelsLast, .extra_pitch = how.pitch, .precision = how.half ? Precision::kBF16 : Precision::kF32, .store_bf16 = how.half};
+  EvaluateOptions o;
+  o.layout = Layout::kChannelsLast;
+  o.extra_pitch = how.pitch;
+  o.precision = how.half ? Precision::kBF16 : (how.tiles ? Precision::kBF16x3 : Precision::kF32);
+  o.store_bf16 = how.half;
+  o.cpu.emulate_amx = how.tiles;
+  return o;
 }
 void expect_like(const Tensor& got, const Tensor& want, bool half) {
   expect_close(to_type(DType::kF64, got), want, half ? 1.0 / 256 : 2e-5, half ? 2e-3 : 1e-5);
@@ -113,6 +119,13 @@ TEST(FusedConv, EveryShapeInBfloat16) {
   for (const ConvCase& c : cases()) {
     check_conv(c, fusions()[0], {.half = true});
     check_conv(c, fusions()[1], {.pitch = 5, .half = true, .constant = false});
+  }
+}
+
+TEST(FusedConv, EveryShapeOnTiles) {
+  for (const ConvCase& c : cases()) {
+    check_conv(c, fusions()[1], {.pitch = 2, .tiles = true});
+    check_conv(c, fusions()[1], {.half = true, .tiles = true});
   }
 }
 
@@ -198,6 +211,8 @@ TEST(FusedSeparable, EveryShape) {
     check_separable(s, f[8], f[7], {.pitch = 1});
     check_separable(s, f[0], f[0], {.half = true});
     check_separable(s, f[1], f[1], {.pitch = 2, .half = true});
+    check_separable(s, f[1], f[8], {.tiles = true});
+    check_separable(s, f[1], f[8], {.pitch = 3, .half = true, .tiles = true});
   }
 }
 
