@@ -14,6 +14,7 @@ constexpr std::size_t kWeights = 1, kBias = 2, kResidual = 3;
 // Where the rows of A come from.
 enum class Source : std::uint8_t {
   kDirect,  // pixels of X one after the other
+  kRuns,    // pointers to whole rows of the window in X (neighbouring pixels lie one behind the other), copies at the image's edges
   kTable,   // pointers to pixels of X, or to zeros outside
   kCopy,    // rows gathered in scratch: few channels, bf16, ReLU on the way in
 };
@@ -30,8 +31,11 @@ struct Job {
   Source source;
   PixelCut cut;
   std::ptrdiff_t pack = -1;
-  std::int64_t row_pitch;                 // of gathered rows
-  std::size_t zero_at = 0, tiles_at = 0;  // in scratch, after the table
+  std::int64_t row_pitch;                               // of gathered rows
+  std::size_t zero_at = 0, edges_at = 0, tiles_at = 0;  // in scratch, after the table
+  // Floats of one piece of a row of A, and pieces.
+  std::int64_t piece() const { return source == Source::kRuns ? kernel[2] * group_channels : group_channels; }
+  std::int64_t pieces() const { return depth / piece(); }
   std::size_t group_bytes() const { return product.packed_bytes(group_outputs); }
 };
 
@@ -68,6 +72,44 @@ void gather(const Job& j, const void* image, std::int64_t channel, std::int64_t 
   });
 }
 
+// A pointer to `piece` floats for every row of the window and pixel: in X, to zeros, or to a copy in `edges` where the image ends inside.
+void point_runs(const Job& j, const float* image, std::int64_t first, std::int64_t count, const float** table, const float* zeros, float* edges) {
+  const std::int64_t n = j.group_channels, width = j.kernel[2];
+  for (std::int64_t s = 0; s < j.pieces(); ++s) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      const std::int64_t p = first + i, row = p / j.out[2];
+      const std::int64_t y = row % j.out[1] * j.strides[1] - j.begin[1] + s % j.kernel[1] * j.dilations[1];
+      const std::int64_t z = row / j.out[1] * j.strides[0] - j.begin[0] + s / j.kernel[1] * j.dilations[0];
+      const std::int64_t x = p % j.out[2] * j.strides[2] - j.begin[2];
+      const float*& to = table[s * count + i];
+      const std::int64_t from = std::clamp<std::int64_t>(x, 0, j.in[2]), end = std::clamp<std::int64_t>(x + width, 0, j.in[2]);
+      if (y < 0 || y >= j.in[1] || z < 0 || z >= j.in[0] || from == end) {
+        to = zeros;
+        continue;
+      }
+      const float* line = image + (z * j.in[1] + y) * j.in[2] * n;
+      if (end - from == width) {
+        to = line + x * n;
+        continue;
+      }
+      std::fill_n(edges, width * n, 0.0f);
+      std::copy(line + from * n, line + end * n, edges + (from - x) * n);
+      to = edges;
+      edges += width * n;
+    }
+  }
+}
+
+// Copies that a block may need for one row of the window.
+std::int64_t edge_pixels(const Job& j) {
+  std::int64_t of_row = 0;
+  for (std::int64_t x = 0; x < j.out[2]; ++x) {
+    const std::int64_t first = x * j.strides[2] - j.begin[2];
+    of_row += first < 0 || first + j.kernel[2] > j.in[2];
+  }
+  return std::min(j.cut.block, (j.cut.block / std::max<std::int64_t>(1, j.out[2]) + 2) * of_row);
+}
+
 void run_block(const Job& j, const KernelArgs& k, const PixelCut::Part& part, std::int64_t group, std::int64_t first, std::int64_t count) {
   const std::size_t unit = size_of(j.type);
   const auto* image = static_cast<const std::byte*>(k.in[0]) + static_cast<std::size_t>(part.image * j.in_pixels * j.x_pitch) * unit;
@@ -87,11 +129,15 @@ void run_block(const Job& j, const KernelArgs& k, const PixelCut::Part& part, st
     auto* table = reinterpret_cast<const float**>(k.scratch);
     const auto* zeros = reinterpret_cast<const float*>(k.scratch + j.zero_at);
     const float* base = reinterpret_cast<const float*>(image) + channel;
-    visit_taps(j, first, count,
-               [&](std::int64_t tap, std::int64_t i, std::int64_t at) { table[tap * count + i] = at < 0 ? zeros : base + at * j.x_pitch; });
+    if (j.source == Source::kRuns) {
+      point_runs(j, base, first, count, table, zeros, reinterpret_cast<float*>(k.scratch + j.edges_at));
+    } else {
+      visit_taps(j, first, count,
+                 [&](std::int64_t tap, std::int64_t i, std::int64_t at) { table[tap * count + i] = at < 0 ? zeros : base + at * j.x_pitch; });
+    }
     g.table = table;
-    g.segments = j.taps;
-    g.segment_depth = j.group_channels;
+    g.segments = j.pieces();
+    g.segment_depth = j.piece();
   }
   g.outputs = j.group_outputs;
   g.first_panel = part.first_panel;
@@ -111,7 +157,7 @@ void run_block(const Job& j, const KernelArgs& k, const PixelCut::Part& part, st
 
 void run_task(const Job& j, const KernelArgs& k, int task) {
   const PixelCut::Part part = j.cut.part(task);
-  if (j.source == Source::kTable) std::fill_n(reinterpret_cast<float*>(k.scratch + j.zero_at), j.group_channels, 0.0f);
+  if (j.zero_at) std::fill_n(reinterpret_cast<float*>(k.scratch + j.zero_at), j.piece(), 0.0f);
   for (std::int64_t first = part.first; first < part.last; first += j.cut.block) {
     const std::int64_t count = std::min(j.cut.block, part.last - first);
     for (std::int64_t group = 0; group < j.conv.group; ++group) run_block(j, k, part, group, first, count);
@@ -154,7 +200,12 @@ void choose_source(Job& j, Kernel& kernel) {
   const Window& w = j.conv.window;
   const auto ones = [](const std::vector<std::int64_t>& v) { return std::all_of(v.begin(), v.end(), [](std::int64_t x) { return x == 1; }); };
   constexpr std::int64_t kFewChannels = 12;
-  if (j.product.amx || j.type == DType::kBF16 || j.conv.pre_relu || (j.taps > 1 && j.group_channels < kFewChannels))
+  const bool dense_rows = j.conv.group == 1 && j.x_pitch == j.group_channels && j.dilations[2] == 1 && j.kernel[2] > 1;
+  if (j.product.amx || j.type == DType::kBF16 || j.conv.pre_relu)
+    j.source = Source::kCopy;
+  else if (dense_rows)
+    j.source = Source::kRuns;
+  else if (j.taps > 1 && j.group_channels < kFewChannels)
     j.source = Source::kCopy;
   else
     j.source = j.taps == 1 && ones(w.strides) && j.in_pixels == j.out_pixels ? Source::kDirect : Source::kTable;
@@ -162,9 +213,10 @@ void choose_source(Job& j, Kernel& kernel) {
   if (j.source == Source::kCopy) {
     j.tiles_at = whole_lines(j.cut.block * j.row_pitch * 4);
     kernel.scratch_bytes = j.tiles_at + j.product.scratch_bytes();
-  } else if (j.source == Source::kTable) {
-    j.zero_at = whole_lines(j.cut.block * j.taps * static_cast<std::int64_t>(sizeof(float*)));
-    kernel.scratch_bytes = j.zero_at + whole_lines(j.group_channels * 4);
+  } else if (j.source != Source::kDirect) {
+    j.zero_at = whole_lines(j.cut.block * j.pieces() * static_cast<std::int64_t>(sizeof(float*)));
+    j.edges_at = j.zero_at + whole_lines(j.piece() * 4);
+    kernel.scratch_bytes = j.edges_at + (j.source == Source::kRuns ? whole_lines(edge_pixels(j) * j.pieces() * j.piece() * 4) : 0);
   }
 }
 
@@ -177,7 +229,7 @@ Kernel product_conv(CpuContext& c, const ConvParams& p) {
   j.cut = cut_pixels(j.product, c.out[0].shape[0], j.out_pixels, j.group_outputs, j.product.panel_width());
   Kernel kernel;
   choose_source(j, kernel);
-  const char* sources[] = {"direct", "table", "copy"};
+  const char* sources[] = {"direct", "runs", "table", "copy"};
   kernel.implementation = fmt::format("{}:{}", j.product.name(), sources[static_cast<int>(j.source)]);
   const std::size_t bytes = j.group_bytes() * static_cast<std::size_t>(p.group);
   if (w) {
