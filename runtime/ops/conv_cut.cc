@@ -6,8 +6,8 @@
 namespace tandem {
 namespace {
 
-constexpr std::int64_t kFewestPixels = 24;
-constexpr std::int64_t kBlockFloats = 1 << 16;   // of A in one block: half of a small L2
+constexpr std::int64_t kMostPixels = 96, kFewestPixels = 48;
+constexpr std::int64_t kBlockFloats = 70000;     // of A and C in one block: what a small L2 keeps beside a panel of weights
 constexpr std::int64_t kTaskProducts = 1 << 20;  // multiply-adds that make a task worth its start
 constexpr std::int64_t kNearWeights = 1 << 16;   // floats that L2 keeps beside a block
 constexpr std::int64_t kTasksOfAnImage = 8;      // enough for several threads
@@ -28,8 +28,8 @@ PixelCut cut_pixels(const ProductPlan& plan, std::int64_t images, std::int64_t p
   c.panels = divide_up(outputs, width);
   // Small weights stay near, however often they are read: smaller blocks then, so that an image gives enough tasks.
   const std::int64_t roof = depth * outputs <= kNearWeights ? kMostPixels / 2 : kMostPixels;
-  const std::int64_t most = std::max(tile, std::clamp(kBlockFloats / std::max<std::int64_t>(1, depth), kFewestPixels, roof) / tile * tile);
-  const std::int64_t blocks = std::max<std::int64_t>(1, divide_up(pixels, most));
+  const std::int64_t most = std::clamp(kBlockFloats / std::max<std::int64_t>(1, depth + outputs), kFewestPixels, roof);
+  const std::int64_t blocks = std::max<std::int64_t>(1, (pixels + most / 2) / most);  // to the nearest: a block may be half as large again
   c.block = std::max<std::int64_t>(1, divide_up(divide_up(pixels, blocks), tile) * tile);
   const double products = static_cast<double>(c.block) * static_cast<double>(depth) * static_cast<double>(outputs);
   const auto blocks_of_task =

@@ -34,7 +34,7 @@ struct PixelCut {
 // `split`: smallest number of outputs that a group of panels is worth.
 PixelCut cut_pixels(const ProductPlan&, std::int64_t images, std::int64_t pixels, std::int64_t outputs, std::int64_t split);
 // Most pixels that cut_pixels puts in a block.
-inline constexpr std::int64_t kMostPixels = 96;
+inline constexpr std::int64_t kLargestBlock = 192;
 DepthwiseWindow depthwise_window(const Window&, const Shape& x, const Shape& y);
 // Floats from one row of a product's left side to the next in scratch: rows a power of two apart would share cache sets.
 inline std::int64_t padded_row(std::int64_t depth) { return (depth + 15) / 16 * 16 + (depth % 512 == 0 ? 16 : 0); }
