@@ -1,0 +1,148 @@
+#include "tools/classifier.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "runtime/base/error.h"
+
+namespace tandem::cli {
+namespace {
+
+// The graph cut so that its only output is what was asked for.
+Graph with_output(const Graph& graph, ValueId id) {
+  Graph cut = graph;
+  cut.outputs = {id};
+  cut.declared_outputs = {Declared{.dtype = graph.value(id).dtype}};
+  remove_dead_nodes(cut);
+  return cut;
+}
+
+const Node* producer_of(const Graph& graph, ValueId id) {
+  const auto made_by = producers(graph)[static_cast<std::size_t>(id)];
+  return made_by < 0 ? nullptr : &graph.nodes[static_cast<std::size_t>(made_by)];
+}
+
+bool ends_in(const Graph& graph, const char* op) {
+  const Node* last = producer_of(graph, graph.outputs[0]);
+  while (last && last->op == "Identity") last = producer_of(graph, last->inputs[0]);
+  return last && last->op == op;
+}
+
+ValueId find_layer(const Graph& graph, const std::string& layer) {
+  for (const Node& node : graph.nodes) {
+    if (node.name == layer && !node.outputs.empty()) return node.outputs[0];
+  }
+  for (std::size_t v = 0; v < graph.values.size(); ++v) {
+    if (graph.values[v].name == layer && !graph.values[v].known()) return static_cast<ValueId>(v);
+  }
+  throw UsageError(fmt::format("option --layer: the network has no node or value \"{}\" (tandem inspect lists them)", layer));
+}
+
+// What goes into the last Gemm, MatMul or 1x1 Conv before the output.
+ValueId features_of(const Graph& graph) {
+  ValueId id = graph.outputs[0];
+  for (int hops = 0; hops < 8; ++hops) {
+    const Node* node = producer_of(graph, id);
+    if (!node || node->inputs.empty()) break;
+    if (node->op == "Gemm" || node->op == "MatMul" || node->op == "Conv") return node->inputs[0];
+    id = node->inputs[0];
+  }
+  throw UsageError("option --output-type: no Dense layer before the output; name the layer with --layer");
+}
+
+void softmax(std::span<float> row) {
+  const float top = *std::max_element(row.begin(), row.end());
+  double sum = 0;
+  for (float& v : row) sum += static_cast<double>(v = std::exp(v - top));
+  for (float& v : row) v = static_cast<float>(v / sum);
+}
+
+}  // namespace
+
+OutputType output_type_of(const std::string& word) {
+  return word == "logit" ? OutputType::kLogits : word == "features" ? OutputType::kFeatures : OutputType::kProbabilities;
+}
+
+Classifier::Classifier(Model model, RunOptions options, Shape input, OutputType type, const std::string& layer)
+    : input_(std::move(input)), type_(type) {
+  const Graph& graph = model.graph();
+  if (graph.inputs.size() != 1)
+    throw UsageError(fmt::format("the network has {} inputs; images go into networks with one (use tandem run)", graph.inputs.size()));
+  const bool has_softmax = ends_in(graph, "Softmax"), has_sigmoid = ends_in(graph, "Sigmoid");
+  ValueId output = graph.outputs[0];
+  if (!layer.empty())
+    output = find_layer(graph, layer);
+  else if (type == OutputType::kFeatures)
+    output = features_of(graph);
+  else if (type == OutputType::kLogits && (has_softmax || has_sigmoid))
+    output = producer_of(graph, output)->inputs[0];
+  softmax_on_top_ = type == OutputType::kProbabilities && layer.empty() && !has_softmax && !has_sigmoid;
+  const Value& v = graph.value(graph.inputs[0]);
+  fixed_batch_ = v.shape_known && v.shape[0] > 0 ? v.shape[0] : 0;
+  Model cut(std::make_shared<const Graph>(with_output(graph, output)));
+  predictor_ = std::make_unique<Predictor>(std::move(cut), std::move(options));
+  sample_size_ = elements(std::span(input_).subspan(1));
+  input_[0] = fixed_batch_ > 0 ? fixed_batch_ : 1;
+  classes_ = static_cast<std::int64_t>(run_batch(std::vector<float>(static_cast<std::size_t>(sample_size_), 0.0f), 1).size());
+}
+
+std::vector<float> Classifier::run_batch(std::vector<float> samples, std::int64_t count) const {
+  std::vector<float> scores;
+  const auto sample = static_cast<std::size_t>(sample_size_);
+  for (std::int64_t at = 0; at < count;) {
+    Shape shape = input_;
+    shape[0] = fixed_batch_ > 0 ? fixed_batch_ : count;
+    const std::int64_t n = std::min(shape[0], count - at);
+    Tensor input(DType::kF32, shape);
+    auto* to = static_cast<float*>(input.mutable_data());
+    for (std::int64_t i = 0; i < shape[0]; ++i) {
+      const std::int64_t from = at + std::min(i, n - 1);
+      std::memcpy(to + static_cast<std::size_t>(i) * sample, &samples[static_cast<std::size_t>(from) * sample], sample * sizeof(float));
+    }
+    const Tensor out = predictor_->run({input})[0];
+    if (out.rank() < 1 || out.shape()[0] != shape[0]) {
+      throw Unsupported(fmt::format("the network gives {} for a batch of {}: not one row for each image", to_string(out.shape()), shape[0]));
+    }
+    const auto values = out.to_doubles();
+    const std::size_t row = values.size() / static_cast<std::size_t>(shape[0]);
+    for (std::size_t i = 0; i < static_cast<std::size_t>(n) * row; ++i) scores.push_back(static_cast<float>(values[i]));
+    at += n;
+  }
+  const std::size_t row = scores.size() / static_cast<std::size_t>(count);
+  for (std::size_t i = 0; softmax_on_top_ && i < static_cast<std::size_t>(count); ++i) softmax(std::span(scores).subspan(i * row, row));
+  return scores;
+}
+
+void Classifier::for_each(std::int64_t first, std::int64_t last, std::int64_t batch_size, int workers, io::DecodeQueue::Load load,
+                          const std::function<void(const Item&)>& done, const std::function<void()>& after_batch) const {
+  const auto ahead = static_cast<int>(std::max<std::int64_t>(1, workers > 0 ? workers : std::min<std::int64_t>(2 * batch_size, 256)));
+  io::DecodeQueue queue(
+      first, last, sample_size_, ahead, [this](std::function<void()> task) { predictor_->submit(std::move(task)); }, std::move(load));
+  std::int64_t index = first;
+  while (index < last) {
+    std::vector<float> samples;
+    std::vector<std::pair<std::int64_t, std::string>> items;  // index, error
+    std::int64_t good = 0;
+    while (index < last && good < batch_size) {
+      auto item = queue.next();
+      if (!item) break;
+      if (item->error.empty()) {
+        samples.insert(samples.end(), item->sample.begin(), item->sample.end());
+        ++good;
+      }
+      items.emplace_back(index++, std::move(item->error));
+    }
+    const std::vector<float> scores = good ? run_batch(std::move(samples), good) : std::vector<float>();
+    std::size_t row = 0;
+    const auto width = static_cast<std::size_t>(classes_);
+    for (const auto& [i, error] : items) {
+      done({i, error, error.empty() ? std::span(scores).subspan(row++ * width, width) : std::span<const float>()});
+    }
+    if (after_batch) after_batch();
+  }
+}
+
+}  // namespace tandem::cli

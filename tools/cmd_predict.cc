@@ -1,0 +1,153 @@
+// `tandem predict`: a folder, list or glob of images to a table of the best classes.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <numeric>
+
+#include "io/image.h"
+#include "io/listing.h"
+#include "io/read_file.h"
+#include "io/results.h"
+#include "runtime/base/error.h"
+#include "runtime/base/sha256.h"
+#include "tools/classifier.h"
+#include "tools/command.h"
+#include "tools/options.h"
+#include "tools/preprocess_flags.h"
+
+namespace tandem::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct Options {
+  std::string model, input, out, output_type = "prob", layer;
+  std::int64_t top_k = 1, batch = 32, workers = 0;
+  bool recursive = false, go_on = false, strict = false, exif = false;
+  PreprocessFlags preprocess;
+  RunFlags run;
+};
+
+// What decides a row's bytes: the network, its weights, and the options that change numbers. Devices, batch, threads and workers do not.
+std::string signature(const Options& o, const Graph& graph, const io::Preprocess& p, const std::vector<std::string>& labels) {
+  Sha256 digest;
+  const auto file = io::read_file(o.model, std::int64_t{1} << 31);
+  digest.update(file.data(), file.size());
+  std::size_t constants = 0;
+  for (const Value& v : graph.values) constants += v.known() ? v.constant.bytes() : 0;
+  if (constants > file.size()) {  // external data
+    for (const Value& v : graph.values) {
+      if (v.known()) digest.update(v.constant.data(), v.constant.bytes());
+    }
+  }
+  const std::string options = fmt::format("|{}|{}|{}|{}|{}|{}|{}|{}", o.output_type, o.layer, o.top_k, o.run.precision, o.run.no_passes, o.exif,
+                                          io::to_json(p), io::labels_json(labels));
+  digest.update(options);
+  return digest.hex();
+}
+
+std::string label_of(const std::vector<std::string>& labels, std::size_t i) { return i < labels.size() ? labels[i] : std::to_string(i); }
+
+// Indices of the k largest, ties by index.
+std::vector<std::size_t> best(std::span<const float> scores, std::size_t k) {
+  std::vector<std::size_t> order(scores.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(k), order.end(),
+                    [&](std::size_t a, std::size_t b) { return scores[a] != scores[b] ? scores[a] > scores[b] : a < b; });
+  order.resize(k);
+  return order;
+}
+
+void write_row(io::ResultWriter& writer, const std::string& path, std::span<const float> scores, std::size_t k,
+               const std::vector<std::string>& labels) {
+  if (k == 0) return writer.row(path, {}, scores);
+  std::vector<std::string> names;
+  std::vector<float> values;
+  for (const std::size_t i : best(scores, k)) {
+    names.push_back(label_of(labels, i));
+    values.push_back(scores[i]);
+  }
+  writer.row(path, names, values);
+}
+
+int run(const Options& o, const Console& console) {
+  const RunOptions options = o.run.resolve(console);
+  const Model model = Model::from_file(o.model);
+  const io::Preprocess p = resolve_preprocess(model.graph(), o.preprocess, console);
+  const io::Listing inputs = io::list_inputs(o.input, o.recursive);
+  const OutputType type = output_type_of(o.output_type);
+  const Classifier classifier(model, options, batch_shape(model.graph(), p, 1), type, o.layer);
+  const bool plain = type == OutputType::kFeatures || !o.layer.empty();
+  const auto labels = plain ? std::vector<std::string>() : resolve_labels(model.graph(), o.preprocess, classifier.classes());
+  const std::size_t k = plain ? 0 : static_cast<std::size_t>(std::min(o.top_k, classifier.classes()));
+  io::ResultOptions result{.file = o.out,
+                           .top_k = static_cast<int>(k),
+                           .values = classifier.classes(),
+                           .value = plain ? "feature" : o.output_type,
+                           .signature = signature(o, model.graph(), p, labels),
+                           .go_on = o.go_on};
+  io::ResultWriter writer(result, inputs.paths);
+  if (o.run.log_placement)
+    log_placement(o.run, options, classifier.predictor().plan({batch_shape(model.graph(), p, std::max(o.batch, classifier.fixed_batch()))}), console);
+  const auto total = static_cast<std::int64_t>(inputs.paths.size()), first = static_cast<std::int64_t>(writer.done());
+  if (first > 0) console.info(fmt::format("going on after {} of {} files", first, total));
+  const auto start = Clock::now();
+  const io::DecodeOptions decode{.exif_orientation = o.exif, .limits = {}};
+  std::int64_t shown = first;
+  classifier.for_each(
+      first, total, o.batch, static_cast<int>(o.workers),
+      [&](std::int64_t i, std::span<float> out) { io::apply(p, io::load_image(inputs.full(static_cast<std::size_t>(i)), decode), out); },
+      [&](const Classifier::Item& item) {
+        const std::string& path = inputs.paths[static_cast<std::size_t>(item.index)];
+        if (item.error.empty())
+          write_row(writer, path, item.scores, k, labels);
+        else
+          writer.failure(path, item.error);
+        shown = item.index + 1;
+      },
+      [&] {
+        writer.flush();
+        console.detail(fmt::format("{} of {}", shown, total));
+      });
+  writer.finish();
+  const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  const std::size_t failed = writer.failed();
+  console.info(fmt::format("{} images, {} failed, {:.1f} img/s", total - static_cast<std::int64_t>(failed), failed,
+                           static_cast<double>(total - first) / std::max(seconds, 1e-9)));
+  return failed > 0 && o.strict ? 4 : 0;
+}
+
+}  // namespace
+
+Command predict_command() {
+  auto o = std::make_shared<Options>();
+  return {
+      .name = "predict",
+      .summary = "Predicts the classes of a folder, list or glob of images; a row for each file read, in order. Damaged files go to FILE.errors.csv.",
+      .example =
+          "tandem predict model.onnx photos --out photos.csv --topk 5 --devices cpu:2\ntandem predict model.onnx list.txt --out rows.jsonl "
+          "--preprocess torch --continue",
+      .declare =
+          [o](OptionSet& s) {
+            s.positional("MODEL", o->model, "an .onnx file");
+            s.positional("INPUT", o->input, "a folder, a list (.txt, .csv), a glob or one file");
+            s.text("--out", "FILE", o->out, "result: .csv, .jsonl or .h5").required = true;
+            s.integer("--topk", "K", o->top_k, 1, 100000, "classes in a row, most likely first");
+            s.choice("--output-type", {"prob", "logit", "features"}, o->output_type, "probabilities, logits, or what goes into the last Dense layer");
+            s.text("--layer", "NAME", o->layer, "all values of this node or value instead");
+            declare_batch(s, o->batch);
+            s.integer("--workers", "N", o->workers, 0, 4096, "images decoded ahead; 0: two batches");
+            s.flag("--recursive", o->recursive, "folders below the folder as well");
+            s.flag("--continue", o->go_on, "go on where a killed run stopped");
+            s.flag("--strict", o->strict, "exit code 4 when a file could not be read");
+            s.flag("--exif-orientation", o->exif, "turn images as their EXIF tag says (Pillow and Keras do not)");
+            declare_preprocess_flags(s, o->preprocess);
+            declare_run_flags(s, o->run);
+          },
+      .run = [o](const Console& console) { return run(*o, console); },
+      .subcommands = {}};
+}
+
+}  // namespace tandem::cli

@@ -1,0 +1,98 @@
+#include "tools/metrics.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+namespace tandem::cli {
+namespace {
+
+// Area under the ROC curve by ranks (Mann and Whitney), ties at their mean rank.
+double area(std::span<const float> scores, std::span<const std::int64_t> labels, std::int64_t classes, std::int64_t c) {
+  std::vector<std::size_t> order(labels.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  const auto score = [&](std::size_t i) { return scores[i * static_cast<std::size_t>(classes) + static_cast<std::size_t>(c)]; };
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return score(a) < score(b); });
+  double ranks = 0, positives = 0;
+  for (std::size_t i = 0; i < order.size();) {
+    std::size_t j = i;
+    while (j < order.size() && score(order[j]) == score(order[i])) ++j;
+    const double rank = (static_cast<double>(i + 1) + static_cast<double>(j)) / 2;
+    for (; i < j; ++i) {
+      if (labels[order[i]] != c) continue;
+      ranks += rank;
+      positives += 1;
+    }
+  }
+  const double negatives = static_cast<double>(labels.size()) - positives;
+  if (positives == 0 || negatives == 0) return std::numeric_limits<double>::quiet_NaN();
+  return (ranks - positives * (positives + 1) / 2) / (positives * negatives);
+}
+
+double ratio(double a, double b) { return b == 0 ? 0 : a / b; }
+
+}  // namespace
+
+Metrics::Metrics(std::int64_t classes) : classes_(classes), confusion_(static_cast<std::size_t>(classes * classes), 0) {}
+
+void Metrics::add(std::int64_t label, std::span<const float> p) {
+  const float mine = p[static_cast<std::size_t>(label)];
+  std::int64_t better = 0, top = 0;
+  for (std::int64_t c = 0; c < classes_; ++c) {
+    const float v = p[static_cast<std::size_t>(c)];
+    if (v > p[static_cast<std::size_t>(top)]) top = c;
+    if (v > mine || (v == mine && c < label)) ++better;
+  }
+  ++samples_;
+  right_ += top == label;
+  in_five_ += better < 5;
+  loss_sum_ -= std::log(std::clamp(static_cast<double>(mine), 1e-7, 1.0));
+  ++confusion_[static_cast<std::size_t>(label * classes_ + top)];
+  labels_.push_back(label);
+  scores_.insert(scores_.end(), p.begin(), p.begin() + classes_);
+}
+
+double Metrics::loss() const { return ratio(loss_sum_, static_cast<double>(samples_)); }
+double Metrics::top1() const { return ratio(static_cast<double>(right_), static_cast<double>(samples_)); }
+double Metrics::top5() const { return ratio(static_cast<double>(in_five_), static_cast<double>(samples_)); }
+
+std::vector<Metrics::PerClass> Metrics::per_class() const {
+  std::vector<PerClass> all(static_cast<std::size_t>(classes_));
+  for (std::int64_t c = 0; c < classes_; ++c) {
+    PerClass& m = all[static_cast<std::size_t>(c)];
+    std::int64_t predicted = 0;
+    for (std::int64_t o = 0; o < classes_; ++o) {
+      m.samples += confused(c, o);
+      predicted += confused(o, c);
+    }
+    const auto hits = static_cast<double>(confused(c, c));
+    m.precision = ratio(hits, static_cast<double>(predicted));
+    m.recall = ratio(hits, static_cast<double>(m.samples));
+    m.f1 = ratio(2 * m.precision * m.recall, m.precision + m.recall);
+    m.auc = area(scores_, labels_, classes_, c);
+  }
+  return all;
+}
+
+double Metrics::macro_f1() const {
+  double sum = 0, n = 0;
+  for (const PerClass& m : per_class()) {
+    if (m.samples == 0) continue;
+    sum += m.f1;
+    n += 1;
+  }
+  return ratio(sum, n);
+}
+
+double Metrics::macro_auc() const {
+  double sum = 0, n = 0;
+  for (const PerClass& m : per_class()) {
+    if (std::isnan(m.auc)) continue;
+    sum += m.auc;
+    n += 1;
+  }
+  return n == 0 ? std::numeric_limits<double>::quiet_NaN() : sum / n;
+}
+
+}  // namespace tandem::cli

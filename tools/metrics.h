@@ -1,0 +1,41 @@
+// Classification metrics over a whole set: counted sample by sample, so that they do not depend on batches or devices.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace tandem::cli {
+
+class Metrics {
+ public:
+  explicit Metrics(std::int64_t classes);
+  // `probabilities`: one for each class. loss: -log of the true class's, cut to [1e-7, 1] as Keras does.
+  void add(std::int64_t label, std::span<const float> probabilities);
+
+  std::int64_t samples() const { return samples_; }
+  double loss() const;
+  double top1() const;
+  double top5() const;
+  std::int64_t confused(std::int64_t truth, std::int64_t predicted) const {
+    return confusion_[static_cast<std::size_t>(truth * classes_ + predicted)];
+  }
+  struct PerClass {
+    std::int64_t samples = 0;
+    double precision = 0, recall = 0, f1 = 0, auc = 0;  // auc: one against the rest, ties count half; NaN without both kinds
+  };
+  std::vector<PerClass> per_class() const;
+  // Means over the classes that have samples.
+  double macro_f1() const;
+  double macro_auc() const;
+
+ private:
+  const std::int64_t classes_;
+  std::int64_t samples_ = 0, right_ = 0, in_five_ = 0;
+  double loss_sum_ = 0;
+  std::vector<std::int64_t> confusion_, labels_;
+  std::vector<float> scores_;  // samples x classes, for the areas
+};
+
+}  // namespace tandem::cli
