@@ -24,6 +24,16 @@ using V = hn::Vec<D>;
 using Half = hn::Rebind<std::uint16_t, D>;
 using Bits = hn::RebindToUnsigned<D>;
 
+// Clamps that keep NaN: x86's Max and Min return the second operand where one is NaN, the scalar target's the first.
+HWY_INLINE V at_least(V bound, V v) {
+  if constexpr (HWY_TARGET == HWY_SCALAR) return hn::IfThenElse(hn::Lt(v, bound), bound, v);
+  return hn::Max(bound, v);
+}
+HWY_INLINE V at_most(V bound, V v) {
+  if constexpr (HWY_TARGET == HWY_SCALAR) return hn::IfThenElse(hn::Gt(v, bound), bound, v);
+  return hn::Min(bound, v);
+}
+
 V sigmoid(D d, V x) {
   // exp(88) is near the largest f32; the quotient is then as good as 0.
   const V e = hn::Exp(d, hn::Min(hn::Neg(x), hn::Set(d, 88.0f)));
@@ -36,9 +46,9 @@ V apply(D d, const Activation& a, V x) {
     case ActivationKind::kNone:
       return x;
     case ActivationKind::kRelu:
-      return hn::Max(zero, x);  // the second operand is returned where one is NaN
+      return at_least(zero, x);
     case ActivationKind::kClip:
-      return hn::Min(beta, hn::Max(alpha, x));
+      return at_most(beta, at_least(alpha, x));
     case ActivationKind::kLeakyRelu:
       return hn::IfThenElse(hn::Lt(x, zero), hn::Mul(alpha, x), x);
     case ActivationKind::kElu:
@@ -46,11 +56,11 @@ V apply(D d, const Activation& a, V x) {
     case ActivationKind::kSigmoid:
       return sigmoid(d, x);
     case ActivationKind::kHardSigmoid:
-      return hn::Min(one, hn::Max(zero, hn::Add(hn::Mul(alpha, x), beta)));
+      return at_most(one, at_least(zero, hn::Add(hn::Mul(alpha, x), beta)));
     case ActivationKind::kSwish:
       return hn::Mul(x, sigmoid(d, x));
     case ActivationKind::kHardSwish: {
-      const V gate = hn::Min(hn::Set(d, 6.0f), hn::Max(zero, hn::Add(x, hn::Set(d, 3.0f))));
+      const V gate = at_most(hn::Set(d, 6.0f), at_least(zero, hn::Add(x, hn::Set(d, 3.0f))));
       return hn::Mul(hn::Mul(x, gate), hn::Set(d, 1.0f / 6.0f));
     }
     case ActivationKind::kTanh:
@@ -147,7 +157,7 @@ void split(const float* from, BFloat16* parts, std::int64_t part_stride, std::in
 void widen(const BFloat16* from, float* to, std::int64_t count, bool relu) {
   const V floor = hn::Set(D(), relu ? 0.0f : -std::numeric_limits<float>::infinity());
   std::int64_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) store(hn::Max(floor, load(from + i)), to + i);
+  for (; i + kLanes <= count; i += kLanes) store(at_least(floor, load(from + i)), to + i);
   for (; i < count; ++i) {
     const float v = static_cast<float>(from[i]);
     to[i] = relu && v < 0 ? 0.0f : v;
@@ -156,7 +166,7 @@ void widen(const BFloat16* from, float* to, std::int64_t count, bool relu) {
 
 void relu(const float* from, float* to, std::int64_t count) {
   std::int64_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) store(hn::Max(hn::Zero(D()), load(from + i)), to + i);
+  for (; i + kLanes <= count; i += kLanes) store(at_least(hn::Zero(D()), load(from + i)), to + i);
   for (; i < count; ++i) to[i] = from[i] < 0 ? 0.0f : from[i];
 }
 

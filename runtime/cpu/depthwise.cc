@@ -40,6 +40,16 @@ HWY_INLINE V load_part(const BFloat16* p, Mask, std::int64_t count) {
   return load(line);
 }
 
+// Clamps that keep NaN: x86's Max and Min return the second operand where one is NaN, the scalar target's the first.
+HWY_INLINE V at_least(V bound, V v) {
+  if constexpr (HWY_TARGET == HWY_SCALAR) return hn::IfThenElse(hn::Lt(v, bound), bound, v);
+  return hn::Max(bound, v);
+}
+HWY_INLINE V at_most(V bound, V v) {
+  if constexpr (HWY_TARGET == HWY_SCALAR) return hn::IfThenElse(hn::Gt(v, bound), bound, v);
+  return hn::Min(bound, v);
+}
+
 // One vector of channels of a block.
 template <class T, bool kPart>
 struct Lane {
@@ -48,12 +58,11 @@ struct Lane {
   std::int64_t count;  // channels, <= kLanes
 
   HWY_INLINE V read(const T* p) const {
-    // The bound is the first operand: x86 returns the second when one is NaN.
-    if constexpr (kPart) return hn::Max(floor, load_part(p, mask, count));
-    return hn::Max(floor, load(p));
+    if constexpr (kPart) return at_least(floor, load_part(p, mask, count));
+    return at_least(floor, load(p));
   }
   HWY_INLINE void write(V v, float* p) const {
-    v = hn::Min(upper, hn::Max(lower, v));
+    v = at_most(upper, at_least(lower, v));
     if constexpr (kPart)
       hn::BlendedStore(v, mask, D(), p);
     else

@@ -32,6 +32,16 @@ constexpr std::size_t kTileRows = kLanes >= 16 ? 14 : 6;
 template <std::size_t M>
 constexpr std::int64_t kAhead = M <= 2 ? 64 : 16;
 
+// Clamps that keep NaN: x86's Max and Min return the second operand where one is NaN, the scalar target's the first.
+HWY_INLINE V at_least(V bound, V v) {
+  if constexpr (HWY_TARGET == HWY_SCALAR) return hn::IfThenElse(hn::Lt(v, bound), bound, v);
+  return hn::Max(bound, v);
+}
+HWY_INLINE V at_most(V bound, V v) {
+  if constexpr (HWY_TARGET == HWY_SCALAR) return hn::IfThenElse(hn::Gt(v, bound), bound, v);
+  return hn::Min(bound, v);
+}
+
 // One tile: M rows by one panel.
 struct Tile {
   const float* const* rows;  // M pointers per segment
@@ -84,9 +94,8 @@ HWY_INLINE void finish(const Tile& t, Sums<M>& s, std::index_sequence<R...>) {
       low = hn::Add(low, hn::LoadU(d, from));
       high = hn::Add(high, hn::LoadU(d, from + kLanes));
     }
-    // The bound is the first operand: x86 returns the second when one is NaN.
-    low = hn::Min(upper, hn::Max(lower, low));
-    high = hn::Min(upper, hn::Max(lower, high));
+    low = at_most(upper, at_least(lower, low));
+    high = at_most(upper, at_least(lower, high));
     float* to = t.c + static_cast<std::int64_t>(r) * t.c_stride;
     hn::StoreU(low, d, to);
     hn::StoreU(high, d, to + kLanes);
