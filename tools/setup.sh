@@ -7,11 +7,11 @@ packages=(
   # compiler and build
   build-essential cmake ninja-build ccache pkg-config clang-format-14
   # libraries
-  libonnx-dev libprotobuf-dev protobuf-compiler libhdf5-dev libfmt-dev libspdlog-dev libcli11-dev nlohmann-json3-dev
+  libonnx-dev libprotobuf-dev protobuf-compiler libhdf5-dev libfmt-dev libcli11-dev nlohmann-json3-dev
   libdnnl-dev ocl-icd-opencl-dev opencl-headers libhwy-dev
-  libjpeg-dev libturbojpeg0-dev libspng-dev libwebp-dev zlib1g-dev libzip-dev
+  libjpeg-dev libspng-dev libwebp-dev zlib1g-dev libzip-dev
   # tests and demo
-  libgtest-dev libgmock-dev libbenchmark-dev libonnx-testdata dataset-fashion-mnist
+  libgtest-dev libbenchmark-dev libonnx-testdata dataset-fashion-mnist
 )
 
 if [ "${1:-}" = --list ]; then

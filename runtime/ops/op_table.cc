@@ -17,6 +17,7 @@ struct Table {
 const Table& table() {
   static const Table t = [] {
     Table made;
+    // clang-format off
     for (const std::span<const OpDef> family : {
              activation_ops(),
              arg_ops(),
@@ -51,6 +52,7 @@ const Table& table() {
              unary_ops(),
              variadic_ops(),
          }) {
+      // clang-format on
       for (const OpDef& op : family) {
         made.ops.push_back(&op);
         if (!made.by_name.emplace(op.name, &op).second) throw std::logic_error(fmt::format("operator {} is defined twice", op.name));

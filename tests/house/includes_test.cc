@@ -73,7 +73,6 @@ const std::vector<Vendor>& vendors() {
       {"zlib and libzip", {"zlib.h", "zip.h"}, {"io/"}},
       {"oneDNN", {"dnnl", "oneapi/dnnl"}, {"runtime/cpu/", "runtime/ops/"}},
       {"Highway", {"hwy/"}, {"runtime/cpu/", "runtime/ops/"}},
-      {"x86 intrinsics", {"immintrin.h", "x86intrin.h"}, {"runtime/cpu/", "runtime/ops/"}},
       {"CLI11", {"CLI/"}, {"tools/"}},
       {"MPI", {"mpi.h"}, {"parallel/mpi_group.cc"}},
   };
