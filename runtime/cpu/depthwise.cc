@@ -171,7 +171,9 @@ void walk(const DepthwiseWindow& g, const Lane<T, kPart>& lane, const float* wei
 }
 
 bool rolls(const DepthwiseWindow& g) {
-  return g.kernel[0] == 3 && g.kernel[1] == 3 && g.strides[0] == 1 && g.strides[1] == 1 && g.dilations[0] == 1 && g.dilations[1] == 1;
+  // More than two columns of padding at the start and whole windows would lie in it.
+  return g.kernel[0] == 3 && g.kernel[1] == 3 && g.strides[0] == 1 && g.strides[1] == 1 && g.dilations[0] == 1 && g.dilations[1] == 1 &&
+         g.begin[1] <= 2;
 }
 
 template <class T, bool kPart>

@@ -131,7 +131,7 @@ Kernel kernel(const CpuContext& c) {
            }
          }});
   }
-  k.stages.push_back(apply_stage<T>(c.in[0], c.out[0], channels));
+  if (c.has_output(0)) k.stages.push_back(apply_stage<T>(c.in[0], c.out[0], channels));
   return k;
 }
 

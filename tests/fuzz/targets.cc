@@ -7,6 +7,7 @@
 
 #include "io/image.h"
 #include "runtime/base/error.h"
+#include "tests/fuzz/network_target.h"
 
 namespace tandem::fuzz {
 namespace {
@@ -29,10 +30,8 @@ bool ends_with_any(const std::string& name, const std::vector<std::string>& endi
 
 const std::vector<Target>& targets() {
   static const std::vector<Target> list = {
-      {"jpeg", {".jpg", ".jpeg"}, accepts_image},
-      {"png", {".png"}, accepts_image},
-      {"bmp", {".bmp"}, accepts_image},
-      {"webp", {".webp"}, accepts_image},
+      {"onnx", {".onnx"}, accepts_network}, {"jpeg", {".jpg", ".jpeg"}, accepts_image}, {"png", {".png"}, accepts_image},
+      {"bmp", {".bmp"}, accepts_image},     {"webp", {".webp"}, accepts_image},
   };
   return list;
 }

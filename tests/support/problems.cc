@@ -342,7 +342,7 @@ const std::vector<Family>& families() {
       {"Gemm", 7, make_gemm},
       {"MatMul", 3, make_matmul},
       {"Softmax", 4, make_softmax},
-      {"Resize", 6, make_resize},
+      {"Resize", 0, make_resize},
   };
   return list;
 }
@@ -383,7 +383,6 @@ Problem make_problem(int number) {
   if (p.node.constant.empty() && r.chance(75)) {
     for (std::size_t i = 1; i < p.node.operands.size(); ++i) p.node.constant.push_back(i);
   }
-  if (!find_op(p.node.op)) { p.line = "skip"; return p; }
   const LayoutRule rule = need_op(p.node.op).layout;
   const bool image = p.node.operands[0].rank() >= 3;
   if (image && (rule == LayoutRule::kChannelsLast || (rule == LayoutRule::kAny && r.chance(50)))) {
@@ -396,13 +395,12 @@ Problem make_problem(int number) {
 }
 
 std::string failure_of(const Problem& p, double rtol) {
-  if (p.line == "skip") return "";
   try {
     const Tensor got = run_node(p.node, p.options)[0];
     if (got.shape() != p.want.shape) return fmt::format("{}: shape {}, want {}", p.line, to_string(got.shape()), to_string(p.want.shape));
     const std::vector<double> values = got.to_doubles();
     for (std::size_t i = 0; i < values.size(); ++i) {
-      const double want = p.want.values[i], size = std::max(std::abs(want), p.want.size_of_terms[i] / 100);
+      const double want = p.want.values[i], size = std::max({std::abs(want), p.want.size_of_terms[i] / 100, 1e-32});
       if (!(std::abs(values[i] - want) <= rtol * size)) {
         return fmt::format("{}: element {} of {}: got {:.9g}, want {:.9g} (terms {:.3g})", p.line, i, to_string(got.shape()), values[i], want,
                            p.want.size_of_terms[i]);
