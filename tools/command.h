@@ -26,11 +26,13 @@ std::vector<Command> all_commands();
 
 Command bench_command();
 Command completion_command();
+Command convert_command();
 Command devices_command();
 Command evaluate_command();
 Command plan_command();
 Command predict_command();
 Command run_command();
 Command test_command();
+Command weights_command();
 
 }  // namespace tandem::cli

@@ -1,0 +1,103 @@
+// `tandem convert`: import, fold, write; records of preprocessing and labels.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "importer/exporter.h"
+#include "runtime/base/error.h"
+#include "runtime/graph/infer.h"
+#include "runtime/graph/passes.h"
+#include "tools/command.h"
+#include "tools/model_inputs.h"
+#include "tools/preprocess_flags.h"
+#include "tools/tandem.h"
+
+namespace tandem::cli {
+namespace {
+
+struct Options {
+  std::string model, output, batch;
+  std::int64_t opset = 0, classes = 0;
+  bool inference = false, trainable = false;
+  PreprocessFlags preprocess;
+};
+
+// The graph with normalisations in its convolutions. Folding wants shapes: those of a batch of one are used and forgotten again.
+Graph folded(const Graph& graph, std::int64_t image_size, int& count) {
+  Graph work = graph;
+  fold_constants(work);
+  ShapeFlags flags;
+  flags.size = image_size;
+  InputBinding binding{concrete_shapes(work, flags), {}};
+  Graph shaped = work;
+  infer(shaped, binding);
+  // Only folded weights are taken over: everything else stays as general as it was.
+  const std::size_t before = shaped.values.size();
+  count = fold_into_convolutions(shaped);
+  if (shaped.values.size() == before && count == 0) return work;
+  for (Value& v : shaped.values) {
+    if (!v.known()) v.shape_known = false;
+  }
+  for (std::size_t i = 0; i < shaped.inputs.size(); ++i) shaped.value(shaped.inputs[i]) = work.value(work.inputs[i]);
+  return shaped;
+}
+
+void set_batch(Graph& graph, const std::string& text) {
+  const std::int64_t n = text == "dynamic" ? -1 : to_integer(text, 1, 1 << 20);
+  for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
+    Value& v = graph.value(graph.inputs[i]);
+    if (!v.shape_known || v.shape.empty()) continue;
+    v.shape[0] = n;
+    if (i < graph.declared_inputs.size() && graph.declared_inputs[i].shape_known && !graph.declared_inputs[i].shape.empty()) {
+      graph.declared_inputs[i].shape[0] = n;
+      if (n >= 0 && !graph.declared_inputs[i].symbols.empty()) graph.declared_inputs[i].symbols[0].clear();
+    }
+  }
+}
+
+int run(const Options& o, const Console& console) {
+  if (o.trainable) throw UsageError("option --trainable comes with training, which this version does not have");
+  if (o.classes > 0) throw UsageError("option --classes comes with training, which this version does not have");
+  const Model model = Model::from_file(o.model);
+  Graph graph = model.graph();
+  int count = 0;
+  if (o.inference) {
+    const std::string size = o.preprocess.image_size.substr(0, o.preprocess.image_size.find('x'));
+    graph = with_context([&] { return o.model; }, [&] { return folded(model.graph(), size.empty() ? 224 : to_integer(size, 1, 16384), count); });
+  }
+  if (!o.batch.empty()) set_batch(graph, o.batch);
+  if (o.preprocess.any()) graph.metadata["tandem.preprocess"] = io::to_json(resolve_preprocess(graph, o.preprocess, console));
+  if (!o.preprocess.labels.empty()) graph.metadata["tandem.labels"] = io::labels_json(io::read_labels(o.preprocess.labels));
+  write_onnx(graph, o.output, {.opset = o.opset});
+  console.info(fmt::format("{}: {} nodes, {} folded into convolutions{}", o.output, graph.nodes.size(), count,
+                           graph.metadata.count("tandem.preprocess") ? ", preprocessing recorded" : ""));
+  for (const std::string& note : graph.origin.notes) console.detail(note);
+  return 0;
+}
+
+}  // namespace
+
+Command convert_command() {
+  auto o = std::make_shared<Options>();
+  return {.name = "convert",
+          .summary = "Reads a model and writes it as standard ONNX: folded for inference, with a record of its preprocessing and labels.",
+          .example =
+              "tandem convert in.onnx -o out.onnx --inference\ntandem convert in.onnx -o out.onnx --preprocess tf --image-size 299 --resize "
+              "pil-bicubic --labels labels.txt",
+          .declare =
+              [o](OptionSet& s) {
+                s.positional("IN", o->model, "an .onnx file");
+                s.text("--output,-o", "OUT", o->output, "the .onnx file to write").required = true;
+                s.flag("--inference", o->inference, "fold normalisations into convolutions");
+                s.flag("--trainable", o->trainable, "what fine-tuning needs (comes with training)");
+                s.text("--batch-size,--batch", "N|dynamic", o->batch, "first dimension of the inputs");
+                s.integer("--opset", "N", o->opset, 0, 25, "opset to write; 0: the oldest from 17 on that can say every node");
+                s.integer("--classes", "N", o->classes, 0, 1 << 20, "a new head (comes with training)").default_text = "";
+                declare_preprocess_flags(s, o->preprocess);
+              },
+          .run = [o](const Console& console) { return run(*o, console); },
+          .subcommands = {}};
+}
+
+}  // namespace tandem::cli
