@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# Installs what is missing, builds, and does the main job on real images: an exported network gets its preprocessing record, predicts a
+# folder and is evaluated on two devices, and its weights go to Keras' .h5. Results lie in the folder given (default: build/demo).
+set -euo pipefail
+cd "$(dirname "$0")/.."
+out=${1:-build/demo}
+
+tools/setup.sh
+cmake --preset release >/dev/null || cmake --fresh --preset release
+cmake --build --preset release --target tandem_program demo_images -- --quiet
+tandem=build/release/bin/tandem
+started=$SECONDS
+mkdir -p "$out"
+
+say() { printf '\n== %s\n' "$*"; }
+run() {
+  echo "\$ tandem $*"
+  "$tandem" "$@"
+}
+
+say "Fashion-MNIST's test images of five classes as 64x64 PNG folders"
+rm -rf "$out/images"
+build/release/bin/demo_images /usr/share/datasets/fashion-mnist "$out/images"
+printf '%s\n' T-shirt Trouser Pullover Dress Coat >"$out/labels.txt"
+
+say "The exported network (a narrow Xception) gets the record of its preprocessing and labels"
+run convert models/xception_mini/trainable.onnx -o "$out/model.onnx" --preprocess tf --image-size 64 --resize nearest --fit squash --labels "$out/labels.txt"
+
+say "What is in it"
+run inspect "$out/model.onnx" | head -n 25
+
+say "A folder predicted on two devices"
+run predict "$out/model.onnx" "$out/images/Dress" --out "$out/dress.csv" --topk 3 --devices cpu:2
+head -n 4 "$out/dress.csv"
+
+say "Accuracy on all images"
+run evaluate "$out/model.onnx" "$out/images" --devices cpu:2
+
+say "The weights for Keras"
+run weights save "$out/model.onnx" -o "$out/weights.h5"
+
+say "Done in $((SECONDS - started)) s after the build. In $out:"
+echo "  images/        class folders of PNG files          model.onnx   the network with its record"
+echo "  dress.csv      path, the three best classes        weights.h5   for Keras: model.load_weights(...)"
