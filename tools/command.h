@@ -29,6 +29,7 @@ Command completion_command();
 Command convert_command();
 Command devices_command();
 Command evaluate_command();
+Command inspect_command();
 Command plan_command();
 Command predict_command();
 Command run_command();
