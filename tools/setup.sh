@@ -8,7 +8,7 @@ packages=(
   build-essential cmake ninja-build ccache pkg-config clang-format-14
   # libraries
   libonnx-dev libprotobuf-dev protobuf-compiler libhdf5-dev libfmt-dev libcli11-dev nlohmann-json3-dev
-  libdnnl-dev ocl-icd-opencl-dev opencl-headers libhwy-dev
+  libhwy-dev
   libjpeg-dev libspng-dev libwebp-dev zlib1g-dev libzip-dev
   # tests and demo
   libgtest-dev libbenchmark-dev libonnx-testdata dataset-fashion-mnist
