@@ -29,6 +29,7 @@ std::span<const OpDef> quant_conv_ops();
 std::span<const OpDef> quant_matrix_ops();
 std::span<const OpDef> reduce_ops();
 std::span<const OpDef> reshape_ops();
+std::span<const OpDef> resize_ops();
 std::span<const OpDef> scatter_ops();
 std::span<const OpDef> separable_ops();
 std::span<const OpDef> shape_ops();

@@ -41,6 +41,7 @@ const Table& table() {
              quant_matrix_ops(),
              reduce_ops(),
              reshape_ops(),
+             resize_ops(),
              scatter_ops(),
              separable_ops(),
              shape_ops(),
