@@ -26,15 +26,13 @@ void check_size(const PixelView& in, int height, int width) {
     throw UsageError(fmt::format("cannot resize an image of {}x{} to {}x{}: every side is at least 1", in.width, in.height, width, height));
 }
 
-// Source columns (or rows) of each target one. Pillow adds up the step, so rounding at exact halves is its own.
-std::vector<int> nearest_sources(int in, int out) {
-  std::vector<int> sources(static_cast<std::size_t>(out));
+// Source columns (or rows) of target ones [first, first + count). Pillow adds up the step, so rounding at exact halves is its own.
+std::vector<int> nearest_sources(int in, int out, int first, int count) {
+  std::vector<int> sources;
   const double step = static_cast<double>(in) / out;
   double at = step * 0.5;
-  for (int& source : sources) {
-    source = std::min(static_cast<int>(at), in - 1);
-    at += step;
-  }
+  for (int i = 0; i < first + count; ++i, at += step)
+    if (i >= first) sources.push_back(std::min(static_cast<int>(at), in - 1));
   return sources;
 }
 
@@ -71,14 +69,14 @@ ResizeKind resize_kind(std::string_view name) {
   throw UsageError(fmt::format("unknown resize \"{}\", expected one of {}", name, known));
 }
 
-Pixels resize_nearest(PixelView in, int height, int width) {
-  Pixels out{height, width, in.channels, {}};
+Pixels resize_nearest(PixelView in, int height, int width, const Window& window) {
+  Pixels out{window.height, window.width, in.channels, {}};
   const auto channels = static_cast<std::size_t>(in.channels);
   const std::size_t in_row = static_cast<std::size_t>(in.width) * channels;
-  out.data.resize(static_cast<std::size_t>(height) * static_cast<std::size_t>(width) * channels);
-  const std::vector<int> columns = nearest_sources(in.width, width);
+  out.data.resize(static_cast<std::size_t>(window.height) * static_cast<std::size_t>(window.width) * channels);
+  const std::vector<int> columns = nearest_sources(in.width, width, window.x, window.width);
   std::uint8_t* to = out.data.data();
-  for (const int row : nearest_sources(in.height, height)) {
+  for (const int row : nearest_sources(in.height, height, window.y, window.height)) {
     const std::uint8_t* from = in.data + static_cast<std::size_t>(row) * in_row;
     for (const int column : columns) {
       std::memcpy(to, from + static_cast<std::size_t>(column) * channels, channels);
@@ -88,17 +86,22 @@ Pixels resize_nearest(PixelView in, int height, int width) {
   return out;
 }
 
-Pixels resize(ResizeKind kind, PixelView in, int height, int width) {
+Pixels resize(ResizeKind kind, PixelView in, int height, int width) { return resize(kind, in, height, width, {0, 0, height, width}); }
+
+Pixels resize(ResizeKind kind, PixelView in, int height, int width, const Window& window) {
   check_size(in, height, width);
+  if (window.y < 0 || window.x < 0 || window.height < 1 || window.width < 1 || window.height > height - window.y || window.width > width - window.x)
+    throw UsageError(fmt::format("the window of {}x{} at ({}, {}) does not lie inside an image of {}x{}", window.width, window.height, window.x,
+                                 window.y, width, height));
   switch (kind) {
     case ResizeKind::kPilBicubic:
     case ResizeKind::kPilBilinear:
-      return resize_pil(kind == ResizeKind::kPilBicubic, in, height, width);
+      return resize_pil(kind == ResizeKind::kPilBicubic, in, height, width, window);
     case ResizeKind::kCvLinear:
     case ResizeKind::kCvArea:
-      return resize_cv(kind == ResizeKind::kCvArea, in, height, width);
+      return resize_cv(kind == ResizeKind::kCvArea, in, height, width, window);
     case ResizeKind::kNearest:
-      return resize_nearest(in, height, width);
+      return resize_nearest(in, height, width, window);
     case ResizeKind::kTfBilinear:
       break;
   }

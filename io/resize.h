@@ -35,8 +35,15 @@ struct Pixels {
   PixelView view() const { return {data.data(), height, width, channels}; }
 };
 
-// Any kind but kTfBilinear. Sizes are at least 1 (UsageError otherwise); 1 to 4 channels. Pure; safe from any thread.
-Pixels resize(ResizeKind, PixelView, int height, int width);
+// A part of the resized image.
+struct Window {
+  int y = 0, x = 0, height = 0, width = 0;
+};
+
+// The window of `in` resized to height x width; only the window is computed, and its bits are those of the whole. Any kind but kTfBilinear.
+// Sizes are at least 1 and the window lies inside (UsageError otherwise); 1 to 4 channels. Pure; safe from any thread.
+Pixels resize(ResizeKind, PixelView in, int height, int width, const Window&);
+Pixels resize(ResizeKind, PixelView in, int height, int width);
 // kTfBilinear: writes height x width x channels floats of 0..255.
 void resize_tf_bilinear(PixelView, int height, int width, std::span<float> out);
 

@@ -23,10 +23,10 @@ struct LinearTap {
 
 // `area`: the taps with which INTER_AREA enlarges: a target pixel blends only where it straddles two source pixels. At the border OpenCV
 // drops the weight along x, but blends the border row with itself along y (which cuts twice, so it is another rounding).
-std::vector<LinearTap> linear_taps(int in, int out, bool area, bool along_x) {
+std::vector<LinearTap> linear_taps(int in, int out, int begin, int length, bool area, bool along_x) {
   const double inverse = static_cast<double>(out) / in, scale = 1.0 / inverse;
   std::vector<LinearTap> taps;
-  for (int i = 0; i < out; ++i) {
+  for (int i = begin; i < begin + length; ++i) {
     float at = 0;
     int low = 0;
     if (area) {
@@ -45,11 +45,11 @@ std::vector<LinearTap> linear_taps(int in, int out, bool area, bool along_x) {
   return taps;
 }
 
-Pixels resize_linear(PixelView in, Pixels out, bool area) {
+Pixels resize_linear(PixelView in, Pixels out, int height, int width, const Window& window, bool area) {
   const int channels = in.channels;
   const std::size_t in_row = static_cast<std::size_t>(in.width) * static_cast<std::size_t>(channels);
   const std::size_t out_row = static_cast<std::size_t>(out.width) * static_cast<std::size_t>(channels);
-  const std::vector<LinearTap> columns = linear_taps(in.width, out.width, area, true);
+  const std::vector<LinearTap> columns = linear_taps(in.width, width, window.x, window.width, area, true);
   const auto along_x = [&](int row, std::vector<int>& sums) {
     const std::uint8_t* from = in.data + static_cast<std::size_t>(row) * in_row;
     int* to = sums.data();
@@ -58,7 +58,7 @@ Pixels resize_linear(PixelView in, Pixels out, bool area) {
   };
   std::vector<int> low(out_row), high(out_row);
   std::uint8_t* to = out.data.data();
-  for (const LinearTap& tap : linear_taps(in.height, out.height, area, false)) {
+  for (const LinearTap& tap : linear_taps(in.height, height, window.y, window.height, area, false)) {
     along_x(tap.low, low);
     along_x(tap.high, high);
     for (std::size_t i = 0; i < out_row; ++i) {
@@ -70,7 +70,7 @@ Pixels resize_linear(PixelView in, Pixels out, bool area) {
 }
 
 // Shrinking by whole factors: the rounded mean of each block.
-Pixels resize_blocks(PixelView in, Pixels out, int factor_y, int factor_x) {
+Pixels resize_blocks(PixelView in, Pixels out, const Window& window, int factor_y, int factor_x) {
   const int channels = in.channels;
   const float share = 1.0f / static_cast<float>(factor_x * factor_y);
   std::uint8_t* to = out.data.data();
@@ -80,7 +80,7 @@ Pixels resize_blocks(PixelView in, Pixels out, int factor_y, int factor_x) {
         std::int64_t sum = 0;
         for (int dy = 0; dy < factor_y; ++dy)
           for (int dx = 0; dx < factor_x; ++dx)
-            sum += in.data[(static_cast<std::int64_t>(y * factor_y + dy) * in.width + x * factor_x + dx) * channels + c];
+            sum += in.data[(static_cast<std::int64_t>((window.y + y) * factor_y + dy) * in.width + (window.x + x) * factor_x + dx) * channels + c];
         *to++ = factor_x == 2 && factor_y == 2 ? static_cast<std::uint8_t>((sum + 2) >> 2)
                                                : rounded<std::uint8_t>(static_cast<float>(static_cast<int>(sum)) * share);
       }
@@ -92,11 +92,12 @@ struct AreaTap {
   float weight;
 };
 
-// How much of each source pixel falls in each target pixel, in the order in which OpenCV adds them.
-std::vector<AreaTap> area_taps(int in, int out, double scale) {
+// How much of each source pixel falls in each target pixel of [begin_target, begin_target + length), in the order in which OpenCV adds them. Targets
+// count from `begin_target`.
+std::vector<AreaTap> area_taps(int in, int begin_target, int length, double scale) {
   std::vector<AreaTap> taps;
-  for (int i = 0; i < out; ++i) {
-    const double begin = i * scale, end = begin + scale;
+  for (int i = 0; i < length; ++i) {
+    const double begin = (begin_target + i) * scale, end = begin + scale;
     const double width = std::min(scale, in - begin);
     int first = static_cast<int>(std::ceil(begin)), last = static_cast<int>(std::floor(end));
     last = std::min(last, in - 1);
@@ -108,18 +109,18 @@ std::vector<AreaTap> area_taps(int in, int out, double scale) {
   return taps;
 }
 
-Pixels resize_area(PixelView in, Pixels out, double scale_y, double scale_x) {
+Pixels resize_area(PixelView in, Pixels out, const Window& window, double scale_y, double scale_x) {
   const int channels = in.channels;
   const std::size_t in_row = static_cast<std::size_t>(in.width) * static_cast<std::size_t>(channels);
   const std::size_t out_row = static_cast<std::size_t>(out.width) * static_cast<std::size_t>(channels);
-  const std::vector<AreaTap> columns = area_taps(in.width, out.width, scale_x);
+  const std::vector<AreaTap> columns = area_taps(in.width, window.x, window.width, scale_x);
   std::vector<float> line(out_row), sum(out_row);
   int target = 0;
   const auto flush = [&] {
     std::uint8_t* to = &out.data[static_cast<std::size_t>(target) * out_row];
     for (std::size_t i = 0; i < out_row; ++i) to[i] = rounded<std::uint8_t>(sum[i]);
   };
-  for (const AreaTap& row : area_taps(in.height, out.height, scale_y)) {
+  for (const AreaTap& row : area_taps(in.height, window.y, window.height, scale_y)) {
     std::fill(line.begin(), line.end(), 0.0f);
     const std::uint8_t* from = in.data + static_cast<std::size_t>(row.source) * in_row;
     for (const AreaTap& tap : columns)
@@ -139,21 +140,18 @@ Pixels resize_area(PixelView in, Pixels out, double scale_y, double scale_x) {
 
 }  // namespace
 
-Pixels resize_cv(bool area, PixelView in, int height, int width) {
-  Pixels out{height, width, in.channels, {}};
-  out.data.resize(static_cast<std::size_t>(height) * static_cast<std::size_t>(width) * static_cast<std::size_t>(in.channels));
-  if (height == in.height && width == in.width) {
-    std::copy(in.data, in.data + out.data.size(), out.data.begin());
-    return out;
-  }
+Pixels resize_cv(bool area, PixelView in, int height, int width, const Window& window) {
+  Pixels out{window.height, window.width, in.channels, {}};
+  out.data.resize(static_cast<std::size_t>(window.height) * static_cast<std::size_t>(window.width) * static_cast<std::size_t>(in.channels));
   const double scale_x = 1.0 / (static_cast<double>(width) / in.width), scale_y = 1.0 / (static_cast<double>(height) / in.height);
   const int factor_x = static_cast<int>(std::lrint(scale_x)), factor_y = static_cast<int>(std::lrint(scale_y));
   constexpr double kSame = std::numeric_limits<double>::epsilon();
   const bool whole = std::abs(scale_x - factor_x) < kSame && std::abs(scale_y - factor_y) < kSame;
-  if (!area && whole && factor_x == 2 && factor_y == 2) return resize_blocks(in, std::move(out), 2, 2);
-  if (!area || scale_x < 1 || scale_y < 1) return resize_linear(in, std::move(out), area);
-  if (whole) return resize_blocks(in, std::move(out), factor_y, factor_x);
-  return resize_area(in, std::move(out), scale_y, scale_x);
+  const bool half = whole && factor_x == 2 && factor_y == 2, same = whole && factor_x == 1 && factor_y == 1;
+  if (half || same) return resize_blocks(in, std::move(out), window, factor_y, factor_x);
+  if (!area || scale_x < 1 || scale_y < 1) return resize_linear(in, std::move(out), height, width, window, area);
+  if (whole) return resize_blocks(in, std::move(out), window, factor_y, factor_x);
+  return resize_area(in, std::move(out), window, scale_y, scale_x);
 }
 
 }  // namespace tandem::io

@@ -5,8 +5,8 @@
 
 namespace tandem::io {
 
-Pixels resize_pil(bool bicubic, PixelView, int height, int width);
-Pixels resize_nearest(PixelView, int height, int width);
-Pixels resize_cv(bool area, PixelView, int height, int width);
+Pixels resize_pil(bool bicubic, PixelView, int height, int width, const Window&);
+Pixels resize_nearest(PixelView, int height, int width, const Window&);
+Pixels resize_cv(bool area, PixelView, int height, int width, const Window&);
 
 }  // namespace tandem::io

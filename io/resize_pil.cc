@@ -30,15 +30,17 @@ struct Kernel {
   std::vector<int> first, count, weights;
 };
 
-Kernel make_kernel(bool bicubic, int in, int out) {
+// For the target pixels [begin, begin + length) of `out`.
+Kernel make_kernel(bool bicubic, int in, int out, int begin, int length) {
   const double scale = static_cast<double>(in) / out;
   const double widening = std::max(scale, 1.0);
   const double support = (bicubic ? 2.0 : 1.0) * widening;
   Kernel kernel;
   kernel.taps = static_cast<int>(std::ceil(support)) * 2 + 1;
-  kernel.weights.resize(static_cast<std::size_t>(out) * static_cast<std::size_t>(kernel.taps));
+  kernel.weights.resize(static_cast<std::size_t>(length) * static_cast<std::size_t>(kernel.taps));
   std::vector<double> exact(static_cast<std::size_t>(kernel.taps));
-  for (int i = 0; i < out; ++i) {
+  int* weights = kernel.weights.data();
+  for (int i = begin; i < begin + length; ++i, weights += kernel.taps) {
     const double centre = (i + 0.5) * scale;
     const int first = std::max(static_cast<int>(centre - support + 0.5), 0);
     const int count = std::min(static_cast<int>(centre + support + 0.5), in) - first;
@@ -47,7 +49,6 @@ Kernel make_kernel(bool bicubic, int in, int out) {
       const double x = (k + first - centre + 0.5) * (1.0 / widening);
       sum += exact[static_cast<std::size_t>(k)] = bicubic ? keys_cubic(x) : triangle(x);
     }
-    int* weights = &kernel.weights[static_cast<std::size_t>(i) * static_cast<std::size_t>(kernel.taps)];
     for (int k = 0; k < count; ++k) {
       double w = exact[static_cast<std::size_t>(k)];
       if (sum != 0) w /= sum;
@@ -126,18 +127,16 @@ Pixels along_y(const Kernel& kernel, PixelView in, int first_row) {
 
 }  // namespace
 
-Pixels resize_pil(bool bicubic, PixelView in, int height, int width) {
-  if (height == in.height && width == in.width) {
-    Pixels copy = make_pixels(height, width, in.channels);
-    std::copy(in.data, in.data + copy.data.size(), copy.data.begin());
-    return copy;
-  }
-  const Kernel rows = make_kernel(bicubic, in.height, height), columns = make_kernel(bicubic, in.width, width);
-  if (width == in.width) return along_y(rows, in, 0);
-  if (height == in.height) return along_x(columns, in, 0, height);
+Pixels resize_pil(bool bicubic, PixelView in, int height, int width, const Window& window) {
+  const Kernel rows = make_kernel(bicubic, in.height, height, window.y, window.height);
+  const Kernel columns = make_kernel(bicubic, in.width, width, window.x, window.width);
+  // At its own size an axis is left alone: the kernel would be 1 at one pixel, which the fixed point keeps exactly.
+  const bool keeps_rows = height == in.height && window.height == height, keeps_columns = width == in.width && window.width == width;
+  if (keeps_columns) return along_y(rows, in, 0);
+  if (keeps_rows) return along_x(columns, in, 0, height);
   // Pillow 13 takes y first where the height shrinks by more than twice as many pixels as the width; earlier releases never did.
   const std::int64_t rows_less = in.height - height, columns_less = in.width - width;
-  if (rows_less > 0 && rows_less > 2 * columns_less) return along_x(columns, along_y(rows, in, 0).view(), 0, height);
+  if (rows_less > 0 && rows_less > 2 * columns_less) return along_x(columns, along_y(rows, in, 0).view(), 0, window.height);
   // The second pass reads only these rows.
   const int first = rows.first.front(), last = rows.first.back() + rows.count.back();
   return along_y(rows, along_x(columns, in, first, last - first).view(), first);

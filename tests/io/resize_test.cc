@@ -64,6 +64,29 @@ TEST_P(Resize, TreatsEveryChannelAlike) {
   }
 }
 
+TEST_P(Resize, ComputesAWindowWithTheBitsOfTheWhole) {
+  const Window windows[] = {{0, 0, 1, 1}, {2, 3, 4, 5}, {1, 0, 6, 9}, {0, 2, 2, 7}};
+  for (const auto& [source, height, width] : {Size{Source::kWide, 11, 16},
+                                              {Source::kWide, 40, 50},
+                                              {Source::kWide, 23, 37},
+                                              {Source::kWide, 23, 10},
+                                              {Source::kWide, 10, 37},
+                                              {Source::kTall, 12, 20},
+                                              {Source::kEven, 11, 18},
+                                              {Source::kEven, 11, 9}}) {
+    const Pixels whole = resize(GetParam(), picture(source).view(), height, width);
+    for (const Window& w : windows) {
+      const Pixels part = resize(GetParam(), picture(source).view(), height, width, w);
+      ASSERT_EQ(part.data.size(), static_cast<std::size_t>(w.height * w.width * 3));
+      for (int y = 0; y < w.height; ++y)
+        ASSERT_EQ(std::memcmp(&part.data[static_cast<std::size_t>(y * w.width * 3)],
+                              &whole.data[static_cast<std::size_t>(((w.y + y) * width + w.x) * 3)], static_cast<std::size_t>(w.width * 3)),
+                  0)
+            << width << "x" << height << ", window at " << w.x << "," << w.y << ", row " << y;
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Kinds, Resize,
                          testing::Values(ResizeKind::kPilBicubic, ResizeKind::kPilBilinear, ResizeKind::kNearest, ResizeKind::kCvLinear,
                                          ResizeKind::kCvArea),
