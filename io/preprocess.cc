@@ -59,18 +59,33 @@ Canvas placed(const Canvas& from, int top, int left, int height, int width, floa
   return to;
 }
 
+// The middle of the image resized so that it covers height x width / crop_pct: torchvision's Resize(short side) and CenterCrop where the
+// target is square, timm's ResizeKeepRatio where it is not. Only the middle is computed: a long thin image would fill the memory.
+Canvas cropped(const Preprocess& p, const Pixels& from, int height, int width) {
+  const double target_height = std::floor(height / p.crop_pct), target_width = std::floor(width / p.crop_pct);
+  double h = 0, w = 0;
+  if (target_height == target_width) {
+    const int side = std::min(from.height, from.width);
+    h = std::floor(target_height * from.height / side);
+    w = std::floor(target_width * from.width / side);
+  } else {
+    const double ratio = std::min(from.height / target_height, from.width / target_width);
+    h = std::max(std::nearbyint(from.height / ratio), static_cast<double>(height));
+    w = std::max(std::nearbyint(from.width / ratio), static_cast<double>(width));
+  }
+  constexpr double kMaxLength = 1 << 28, kMaxFloatPixels = 100e6;
+  if (std::max(h, w) > kMaxLength || (p.resize == ResizeKind::kTfBilinear && h * w > kMaxFloatPixels))
+    throw InvalidData(fmt::format("the image is too elongated ({} x {}) to be cropped to {} x {}", from.height, from.width, height, width));
+  const int top = static_cast<int>(std::nearbyint((h - height) / 2)), left = static_cast<int>(std::nearbyint((w - width) / 2));
+  if (p.resize == ResizeKind::kTfBilinear) return placed(resized(p, from, static_cast<int>(h), static_cast<int>(w)), -top, -left, height, width, 0);
+  const Pixels pixels = resize(p.resize, from.view(), static_cast<int>(h), static_cast<int>(w), {top, left, height, width});
+  return {height, width, from.channels, {pixels.data.begin(), pixels.data.end()}};
+}
+
 Canvas fitted(const Preprocess& p, const Pixels& from, int height, int width) {
   const auto fill = static_cast<float>(p.pad_value);
   if (p.fit == Fit::kSquash) return resized(p, from, height, width);
-  if (p.fit == Fit::kCrop) {  // as torchvision: Resize(short side), CenterCrop
-    const double short_target = std::floor(std::min(height, width) / p.crop_pct);
-    const int side = std::min(from.height, from.width);
-    const int h = from.height == side ? static_cast<int>(short_target) : static_cast<int>(short_target * from.height / side);
-    const int w = from.width == side ? static_cast<int>(short_target) : static_cast<int>(short_target * from.width / side);
-    const Canvas whole = resized(p, from, std::max(1, h), std::max(1, w));
-    return placed(whole, static_cast<int>(std::nearbyint((height - whole.height) / 2.0)),
-                  static_cast<int>(std::nearbyint((width - whole.width) / 2.0)), height, width, fill);
-  }
+  if (p.fit == Fit::kCrop) return cropped(p, from, height, width);
   const double scale = std::min(static_cast<double>(height) / from.height, static_cast<double>(width) / from.width);
   const int h = std::clamp(static_cast<int>(std::lround(from.height * scale)), 1, height),
             w = std::clamp(static_cast<int>(std::lround(from.width * scale)), 1, width);
