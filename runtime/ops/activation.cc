@@ -10,10 +10,11 @@ namespace tandem {
 namespace {
 
 // Operations on doubles; a and b as in elementwise_hwy.h.
+double product(double x, double factor) { return factor == 0 ? 0 : x * factor; }  // minus infinity times 0 is meant to be 0
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 double elu(double x, double a) { return x < 0 ? a * std::expm1(x) : x; }
 double softplus(double x) { return std::isnan(x) ? x : std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x))); }
-double gelu_tanh(double x) { return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))); }
+double gelu_tanh(double x) { return product(x, 0.5 * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)))); }
 double hard_sigmoid(double x, double a, double b) { return std::isnan(x) ? x : std::max(0.0, std::min(1.0, a * x + b)); }
 
 double evaluate_double(FloatMap kind, double x, double a, double b) {
@@ -39,13 +40,13 @@ double evaluate_double(FloatMap kind, double x, double a, double b) {
     case FloatMap::kCelu:
       return x < 0 ? a * std::expm1(x / a) : x;
     case FloatMap::kGelu:
-      return 0.5 * x * std::erfc(-x * M_SQRT1_2);
+      return product(x, 0.5 * std::erfc(-x * M_SQRT1_2));
     case FloatMap::kGeluTanh:
       return gelu_tanh(x);
     case FloatMap::kMish:
-      return x * std::tanh(softplus(x));
+      return product(x, std::tanh(softplus(x)));
     case FloatMap::kSwish:
-      return x * sigmoid(a * x);
+      return product(x, sigmoid(a * x));
     case FloatMap::kHardSigmoid:
       return hard_sigmoid(x, a, b);
     case FloatMap::kHardSwish:

@@ -21,7 +21,7 @@ void infer_arg(InferContext& c) {
   p.last = c.attributes().integer("select_last_index", 0) != 0;
   p.smallest = c.node().op == "ArgMin";
   Shape out = c.shape(0);
-  if (out[p.axis] == 0) throw InvalidModel("the axis has no elements to choose from");
+  if (out[p.axis] == 0) throw InvalidModel("axis " + std::to_string(p.axis) + " of shape " + to_string(out) + " has no elements to choose from");
   out[p.axis] = 1;
   if (!p.keep) out.erase(out.begin() + static_cast<std::ptrdiff_t>(p.axis));
   c.set_output(0, DType::kI64, std::move(out));
@@ -29,12 +29,21 @@ void infer_arg(InferContext& c) {
 }
 
 template <class T>
+bool is_nan(T v) {
+  if constexpr (std::is_floating_point_v<T>)
+    return std::isnan(v);
+  else
+    return false;
+}
+
+// A NaN is the largest and the smallest, as in numpy.
+template <class T>
 std::int64_t best(const ArgParams& p, const T* x, std::int64_t step, std::int64_t n) {
   std::int64_t at = 0;
   for (std::int64_t i = 1; i < n; ++i) {
     const T v = x[i * step], top = x[at * step];
-    const bool better = p.smallest ? v < top : v > top;
-    if (better || (p.last && v == top)) at = i;
+    const bool better = is_nan(v) ? !is_nan(top) : p.smallest ? v < top : v > top;
+    if (better || (p.last && (v == top || (is_nan(v) && is_nan(top))))) at = i;
   }
   return at;
 }

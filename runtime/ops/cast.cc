@@ -66,7 +66,7 @@ To cast(From value) {
   } else if constexpr (std::is_same_v<To, BFloat16> || std::is_same_v<To, Float16>) {
     return To(static_cast<float>(v));
   } else if constexpr (std::is_integral_v<To> && std::is_floating_point_v<V>) {
-    if (!(v > V(-9.3e18) && v < V(1.85e19)))
+    if (!(v > V(-9.3e18) && v < V(18446744073709551616.0)))
       return static_cast<To>(std::isnan(v) || v < 0 ? std::numeric_limits<std::int64_t>::min() : std::numeric_limits<std::int64_t>::max());
     if (v >= V(9223372036854775808.0)) return static_cast<To>(static_cast<std::uint64_t>(v));
     if (v < V(-9223372036854775808.0)) return static_cast<To>(std::numeric_limits<std::int64_t>::min());

@@ -1,5 +1,6 @@
 // Normalisations of one sample: InstanceNormalization, GroupNormalization (opset 21), LayerNormalization, RMSNormalization,
 // MeanVarianceNormalization. Each normalises vectors of neighbouring elements: y = (x - mean) * inv_std * scale + bias. Sums in double.
+#include <algorithm>
 #include <cmath>
 
 #include "runtime/cpu/strided.h"
@@ -49,7 +50,8 @@ void infer_layer(InferContext& c) {
   const auto normalised = std::span(x).subspan(axis);
   NormParams p;
   p.vectors = elements(std::span(x).first(axis));
-  p.size = p.count = elements(normalised);
+  p.size = elements(normalised);
+  p.count = std::max<std::int64_t>(1, p.size);
   p.centred = c.node().op == "LayerNormalization";
   p.epsilon = c.attributes().real("epsilon", 1e-5f);
   for (const std::size_t i : {1u, 2u}) {
@@ -94,7 +96,8 @@ Kernel kernel(const CpuContext& c) {
   const NormParams p = c.params<NormParams>();
   const std::int64_t scales = c.has_input(1) ? c.in[1].size() : 0, biases = c.has_input(2) ? c.in[2].size() : 0;
   const bool mean_out = c.has_output(1), std_out = c.has_output(2);
-  return Kernel::single("plain", static_cast<int>(p.vectors), [=](const KernelArgs& k, int v) {
+  const std::int64_t per_task = std::max<std::int64_t>(1, kTaskElements / std::max<std::int64_t>(1, p.size));
+  const auto one = [=](const KernelArgs& k, std::int64_t v) {
     const T* x = k.input<T>(0) + v * p.size;
     T* y = k.output<T>(0) + v * p.size;
     const Statistics<T> s(x, p);
@@ -107,6 +110,10 @@ Kernel kernel(const CpuContext& c) {
     }
     if (mean_out) k.output<float>(1)[v] = static_cast<float>(s.mean);
     if (std_out) k.output<float>(2)[v] = static_cast<float>(s.inv_std);
+  };
+  return Kernel::single("plain", static_cast<int>((p.vectors + per_task - 1) / per_task), [=](const KernelArgs& k, int task) {
+    const std::int64_t end = std::min(p.vectors, (task + 1) * per_task);
+    for (std::int64_t v = task * per_task; v < end; ++v) one(k, v);
   });
 }
 
@@ -123,7 +130,7 @@ Kernel cpu(CpuContext& c) {
 Rows rows(const RowContext& c) {
   const auto& p = c.params<NormParams>();
   const Shape& x = c.input_shape(0);
-  return x.empty() || p.vectors % x[0] != 0 || p.vectors < x[0] ? Rows::mixed() : rows_of_first(c);
+  return x.empty() || x[0] == 0 || p.vectors % x[0] != 0 || p.vectors < x[0] ? Rows::mixed() : rows_of_first(c);
 }
 
 // MeanVarianceNormalization (opset 13): over any axes, epsilon 1e-9.

@@ -76,6 +76,40 @@ bool is_nan(A v) {
     return false;
 }
 
+// Integers wrap around.
+template <class A>
+A add(A a, A b) {
+  if constexpr (std::is_floating_point_v<A>)
+    return a + b;
+  else
+    return static_cast<A>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
+}
+template <class A>
+A multiply(A a, A b) {
+  if constexpr (std::is_floating_point_v<A>)
+    return a * b;
+  else
+    return static_cast<A>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
+}
+template <class A>
+A magnitude(A v) {
+  if constexpr (std::is_floating_point_v<A>)
+    return std::abs(v);
+  else
+    return v < A{0} ? static_cast<A>(0 - static_cast<std::uint64_t>(v)) : v;
+}
+
+// Integers are cut towards zero; what does not fit gives the nearest one, no number the least.
+template <class A>
+A from_double(double v) {
+  if constexpr (!std::is_floating_point_v<A>) {
+    const auto least = static_cast<double>(std::numeric_limits<A>::lowest()), most = static_cast<double>(std::numeric_limits<A>::max());
+    if (!(v > least)) return std::numeric_limits<A>::lowest();
+    if (v >= most) return std::numeric_limits<A>::max();
+  }
+  return static_cast<A>(v);
+}
+
 template <Kind kKind, class A>
 void accumulate(A& sum, A v) {
   if constexpr (kKind == Kind::kMax || kKind == Kind::kLogSumExp)
@@ -83,23 +117,23 @@ void accumulate(A& sum, A v) {
   else if constexpr (kKind == Kind::kMin)
     sum = v < sum || is_nan(v) ? v : sum;
   else if constexpr (kKind == Kind::kProd)
-    sum *= v;
+    sum = multiply(sum, v);
   else if constexpr (kKind == Kind::kL1)
-    sum += v < A{0} ? A{0} - v : v;
+    sum = add(sum, magnitude(v));
   else if constexpr (kKind == Kind::kL2 || kKind == Kind::kSumSquare)
-    sum += v * v;
+    sum = add(sum, multiply(v, v));
   else
-    sum += v;
+    sum = add(sum, v);
 }
 
 template <class A>
 A finish(Kind kind, A sum, std::int64_t count) {
   if (kind == Kind::kMean) {
     if constexpr (std::is_floating_point_v<A>) return sum / static_cast<A>(count);
-    return count == 0 ? A{0} : static_cast<A>(static_cast<std::int64_t>(sum) / count);
+    return count == 0 ? A{0} : sum / static_cast<A>(count);
   }
-  if (kind == Kind::kL2) return static_cast<A>(std::sqrt(static_cast<double>(sum)));
-  if (kind == Kind::kLogSum) return static_cast<A>(std::log(static_cast<double>(sum)));
+  if (kind == Kind::kL2) return from_double<A>(std::sqrt(static_cast<double>(sum)));
+  if (kind == Kind::kLogSum) return from_double<A>(std::log(static_cast<double>(sum)));
   return sum;
 }
 
@@ -131,16 +165,16 @@ void log_sums(const Loops& l, const T* x, std::int64_t step, std::int64_t n, A* 
   for (std::int64_t j = 0; j < n; ++j) {
     A top;
     sums<Kind::kMax>(l, x + j * step, 1, 1, &top);
+    const double shift = std::isinf(static_cast<double>(top)) || l.count == 0 ? 0.0 : static_cast<double>(top);
     double total = 0;
     for (int task = 0; task < l.reduced.tasks(); ++task) {
       l.reduced.for_each_run(task, [&](const std::int64_t* at, std::int64_t run) {
         for (std::int64_t r = 0; r < run; ++r) {
-          total += std::exp(static_cast<double>(x[j * step + at[0] + r * l.reduced.step(0)]) -
-                            (std::isinf(static_cast<double>(top)) ? 0.0 : static_cast<double>(top)));
+          total += std::exp(static_cast<double>(x[j * step + at[0] + r * l.reduced.step(0)]) - shift);
         }
       });
     }
-    sum[j] = static_cast<A>(std::log(total) + (std::isinf(static_cast<double>(top)) ? 0.0 : static_cast<double>(top)));
+    sum[j] = from_double<A>(std::log(total) + shift);
   }
 }
 

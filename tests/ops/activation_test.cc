@@ -47,6 +47,15 @@ std::vector<float> arguments(float scale) {
   return x;
 }
 
+TEST(Activations, LimitsInDoublePrecision) {
+  for (const char* op : {"Gelu", "Mish", "Swish"}) {
+    expect_close(apply_op(op, {typed<double>({3}, {-kInf, kInf, NAN})}), typed<double>({3}, {0, kInf, NAN}), 0, 0);
+  }
+  Attributes tanh;
+  tanh.set("approximate", std::string("tanh"));
+  expect_close(apply_op("Gelu", {typed<double>({2}, {-kInf, kInf})}, tanh), typed<double>({2}, {0, kInf}), 0, 0);
+}
+
 TEST(Activation, AgreesWithDoublePrecision) {
   for (const Case& c : kCases) {
     SCOPED_TRACE(c.op);

@@ -11,7 +11,7 @@ namespace tandem::test {
 namespace {
 
 // ONNX's type numbers.
-constexpr std::int64_t kFloat = 1, kUint8 = 2, kInt32 = 6, kString = 8, kBool = 9, kHalf = 10, kBfloat = 16;
+constexpr std::int64_t kFloat = 1, kUint8 = 2, kInt32 = 6, kString = 8, kBool = 9, kHalf = 10, kUint64 = 13, kBfloat = 16;
 
 Tensor cast(const Tensor& x, std::int64_t to) { return run_node({.op = "Cast", .attributes = attributes({{"to", to}}), .operands = {x}})[0]; }
 
@@ -34,7 +34,9 @@ TEST(Cast, HalfTypesRoundToNearestEven) {
 }
 
 TEST(Cast, WhatDoesNotFitIsNoUndefinedBehaviour) {
-  for (const float v : {NAN, INFINITY, -INFINITY, 1e30f, -1e30f}) EXPECT_NO_THROW(cast(f32({1}, {v}), kInt32));
+  for (const float v : {NAN, INFINITY, -INFINITY, 1e30f, -1e30f, 0x1p63f, 0x1p64f, 0x1.00fp64f}) EXPECT_NO_THROW(cast(f32({1}, {v}), kInt32));
+  const std::uint64_t most[] = {std::uint64_t{1} << 63};
+  expect_close(cast(f32({1}, {0x1p63f}), kUint64), Tensor::of<std::uint64_t>({1}, most));
 }
 
 TEST(Cast, StringsAreRefused) { EXPECT_THROW(cast(f32({1}, {1}), kString), Unsupported); }

@@ -7,6 +7,7 @@
 #include "runtime/base/error.h"
 #include "tests/support/graph_builder.h"
 #include "tests/support/node_test.h"
+#include "tests/support/pointwise_check.h"
 
 namespace tandem::test {
 namespace {
@@ -83,6 +84,37 @@ TEST(LayerNormalization, OverTheLastAxesWithItsStatistics) {
   expect_close(y[0], f32({2, 2}, {-1, 3, -1, 3}));
   expect_close(y[1], f32({2, 1}, {2, 4}));
   expect_close(y[2], f32({2, 1}, {1, 0.5f}));
+}
+
+TEST(LayerNormalization, NothingAndManyVectors) {
+  expect_close(
+      run_node({.op = "LayerNormalization", .attributes = {}, .operands = {Tensor(DType::kF32, {2, 0}), Tensor(DType::kF32, {0})}, .outputs = 1})[0],
+      Tensor(DType::kF32, {2, 0}));
+  std::vector<float> x(2 * 20001), want(x.size());  // more than a task's; the ends of the vectors lie at their mean plus and minus i
+  for (std::size_t i = 0; i < x.size() / 2; ++i) {
+    const auto spread = static_cast<float>(i % 100 + 1);
+    x[2 * i] = static_cast<float>(i % 7) - spread;
+    x[2 * i + 1] = static_cast<float>(i % 7) + spread;
+    want[2 * i] = -1;
+    want[2 * i + 1] = 3;
+  }
+  expect_close(run_node({.op = "LayerNormalization",
+                         .attributes = attributes({{"epsilon", 0.0f}}),
+                         .operands = {f32({20001, 2}, std::move(x)), f32({2}, {1, 3}), f32({2}, {0, 0})}})[0],
+               f32({20001, 2}, std::move(want)));
+}
+
+TEST(Normalisations, ChannelsLastIsPlainAndNanStaysInItsVector) {
+  const Tensor x = random_f32({2, 6, 3, 4}, 5);
+  expect_layouts_agree({.op = "MeanVarianceNormalization", .attributes = {}, .operands = {x}});
+  expect_layouts_agree({.op = "LRN", .attributes = attributes({{"size", std::int64_t{4}}}), .operands = {x}});
+  expect_layouts_agree({.op = "LpNormalization", .attributes = attributes({{"axis", std::int64_t{1}}}), .operands = {x}});
+  expect_close(run_node({.op = "LpNormalization", .attributes = {}, .operands = {f32({2, 2}, {NAN, 1, 3, 4})}})[0],
+               f32({2, 2}, {NAN, NAN, 0.6f, 0.8f}));
+  expect_close(run_node({.op = "LayerNormalization",
+                         .attributes = attributes({{"epsilon", 0.0f}}),
+                         .operands = {f32({2, 2}, {NAN, 1, 2, 6}), f32({2}, {1, 1})}})[0],
+               f32({2, 2}, {NAN, NAN, -1, 1}));
 }
 
 TEST(RMSNormalization, KeepsTheMean) {

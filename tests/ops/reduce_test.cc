@@ -66,6 +66,20 @@ TEST(Reduce, ChannelsLastIsPlainToTheBit) {
   }
 }
 
+TEST(Reduce, IntegersWrapAroundAndNeverLeaveTheirRange) {
+  constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min(), kMost = std::numeric_limits<std::int64_t>::max();
+  expect_close(reduce("ReduceSum", i64({2}, {kMost, 1}), {0}), i64({1}, {kLeast}));
+  expect_close(reduce("ReduceProd", i64({2}, {kMost, 2}), {0}), i64({1}, {-2}));
+  expect_close(reduce("ReduceL1", i64({2}, {-3, 4}), {0}), i64({1}, {7}));
+  expect_close(reduce("ReduceL1", i64({1}, {kLeast}), {0}), i64({1}, {kLeast}));
+  expect_close(reduce("ReduceSumSquare", i64({2}, {std::int64_t{1} << 32, 3}), {0}), i64({1}, {9}));
+  expect_close(reduce("ReduceLogSum", i64({1}, {0}), {0}), i64({1}, {kLeast}));
+  expect_close(reduce("ReduceMax", Tensor(DType::kI64, {0}), {0}), i64({1}, {kLeast}));
+  expect_close(reduce("ReduceMin", Tensor(DType::kI64, {0}), {0}), i64({1}, {kMost}));
+  const std::uint64_t large[] = {std::uint64_t{1} << 63, (std::uint64_t{1} << 63) - 2}, mean[] = {std::numeric_limits<std::uint64_t>::max() / 2};
+  expect_close(reduce("ReduceMean", Tensor::of<std::uint64_t>({2}, large), {0}), Tensor::of<std::uint64_t>({1}, mean));
+}
+
 TEST(Reduce, IntegersStayExact) {
   expect_close(reduce("ReduceSum", i64({2}, {std::int64_t{1} << 60, 1}), {0}), i64({1}, {(std::int64_t{1} << 60) + 1}));
   expect_close(reduce("ReduceMean", i64({3}, {1, 2, 4}), {0}), i64({1}, {2}));
