@@ -33,11 +33,17 @@ void check_opset(std::int64_t opset) {
   }
 }
 
+// Such a model needs no opset of ONNX's own operators; what it does use is named when its operators are looked up.
+bool only_other_domains(const onnx::GraphProto& graph) {
+  return graph.node_size() > 0 && std::none_of(graph.node().begin(), graph.node().end(), [](const auto& n) { return domain_of(n.domain()).empty(); });
+}
+
 void check_versions(const ModelFile& file) {
   const std::int64_t ir = file.proto.ir_version();
   if (!file.proto.has_graph()) throw InvalidModel("the file is no ONNX model: it holds no graph");
   if (ir < limits::kMinIr || ir > limits::kMaxIr)
     throw Unsupported(fmt::format("IR version {} is not supported; {} to {} are", ir, limits::kMinIr, limits::kMaxIr));
+  if (file.opsets.onnx == 0 && only_other_domains(file.proto.graph())) return;
   if (file.opsets.onnx == 0) throw InvalidModel("the model does not say which opset of ONNX's operators (domain \"\") it uses");
   check_opset(file.opsets.onnx);
 }

@@ -64,16 +64,25 @@ std::vector<NamedTensor> read_numbered(const fs::path& folder, const std::string
   return tensors;
 }
 
+// Old data stores the bits of bfloat16 as uint16.
+Tensor as_declared(const Tensor& t, DType declared) {
+  if (declared != DType::kBF16 || t.dtype() != DType::kU16) return t;
+  Tensor bits(DType::kBF16, t.shape());
+  std::copy_n(static_cast<const std::byte*>(t.data()), t.bytes(), static_cast<std::byte*>(bits.mutable_data()));
+  return bits;
+}
+
 // Values for the graph's inputs: by name where the files carry names, else in order.
 std::vector<Tensor> match_inputs(const Graph& graph, const std::vector<NamedTensor>& given) {
   std::vector<Tensor> inputs;
   for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
     const std::string& name = graph.value(graph.inputs[i]).name;
+    const DType declared = graph.declared_inputs[i].dtype;
     const auto named = std::find_if(given.begin(), given.end(), [&](const NamedTensor& t) { return t.name == name; });
     if (named != given.end())
-      inputs.push_back(named->tensor);
+      inputs.push_back(as_declared(named->tensor, declared));
     else if (i < given.size())
-      inputs.push_back(given[i].tensor);
+      inputs.push_back(as_declared(given[i].tensor, declared));
     else
       throw InvalidData(fmt::format("no value for input \"{}\"", name));
   }
@@ -87,7 +96,7 @@ std::string check_set(const Predictor& predictor, const fs::path& folder, const 
   if (wanted.empty()) return "no output_0.pb to compare with";
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     if (i >= outputs.size()) return fmt::format("the graph has {} outputs, the data {}", outputs.size(), wanted.size());
-    const std::string reason = difference(outputs[i], wanted[i].tensor, o.rtol, o.atol);
+    const std::string reason = difference(outputs[i], as_declared(wanted[i].tensor, graph.declared_outputs[i].dtype), o.rtol, o.atol);
     if (!reason.empty()) return fmt::format("output {}: {}", graph.value(graph.outputs[i]).name, reason);
   }
   return {};

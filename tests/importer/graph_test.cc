@@ -108,6 +108,16 @@ TEST(Graph, NamesEveryUnknownOperator) {
     EXPECT_NE(message.find(part), std::string::npos) << part << " in " << message;
 }
 
+TEST(Graph, NamesOperatorsOfAModelWithoutTheStandardDomain) {
+  OnnxModel model = chain({{.op = "Adam", .inputs = {"x", "x"}, .outputs = {"y"}, .domain = "ai.onnx.preview.training"}});
+  model.opset = 0;
+  model.domains = {{"ai.onnx.preview.training", 1}};
+  EXPECT_TRUE(says(model_bytes(model), "operator Adam of domain \"ai.onnx.preview.training\""));
+  model = chain({{.op = "Relu", .inputs = {"x"}, .outputs = {"y"}}});
+  model.opset = 0;
+  EXPECT_TRUE(says(model_bytes(model), "does not say which opset"));
+}
+
 TEST(Graph, TheStandardDomainHasTwoSpellings) {
   OnnxModel model = chain({{.op = "Add", .inputs = {"x", "x"}, .outputs = {"y"}, .domain = "ai.onnx"}});
   model.domains = {{"ai.onnx.ml", 2}};
