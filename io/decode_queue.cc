@@ -2,10 +2,9 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <exception>
 #include <map>
 #include <mutex>
-
-#include "runtime/base/error.h"
 
 namespace tandem::io {
 
@@ -15,26 +14,34 @@ struct DecodeQueue::State {
   std::map<std::int64_t, Item> ready;  // done, not yet taken
   std::int64_t next_start = 0, next_out = 0, last = 0, sample_size = 0;
   int ahead = 1, running = 0;
+  bool stopped = false;  // nobody wants the rest
   double waited = 0;
   Submit submit;
   Load load;
 
   // One item, on somebody's thread. The lock is not held while it decodes.
   void produce(std::int64_t i) {
-    Item item;
-    try {
-      item.sample.resize(static_cast<std::size_t>(sample_size));
-      load(i, item.sample);
-    } catch (const Error& e) {
-      item.error = e.what();
-    } catch (const std::exception& e) {
-      item.error = e.what();
-    }
-    if (!item.error.empty()) item.sample.clear();
+    Item item = is_stopped() ? Item() : loaded(i);
     const std::lock_guard lock(mutex);
     ready.emplace(i, std::move(item));
     --running;
     changed.notify_all();
+  }
+
+ private:
+  bool is_stopped() {
+    const std::lock_guard lock(mutex);
+    return stopped;
+  }
+  Item loaded(std::int64_t i) const {
+    try {
+      Item item{std::vector<float>(static_cast<std::size_t>(sample_size)), {}};
+      load(i, item.sample);
+      return item;
+    } catch (const std::exception& e) {
+      const std::string text = e.what();
+      return {{}, text.empty() ? "unknown error" : text};
+    }
   }
 };
 
@@ -50,6 +57,7 @@ DecodeQueue::DecodeQueue(std::int64_t first, std::int64_t last, std::int64_t sam
 
 DecodeQueue::~DecodeQueue() {
   std::unique_lock lock(state_->mutex);
+  state_->stopped = true;
   state_->changed.wait(lock, [&] { return state_->running == 0; });
 }
 
@@ -61,7 +69,14 @@ std::optional<DecodeQueue::Item> DecodeQueue::next() {
     const std::int64_t i = s.next_start++;
     ++s.running;
     lock.unlock();
-    s.submit([state = state_, i] { state->produce(i); });
+    try {
+      s.submit([state = state_, i] { state->produce(i); });
+    } catch (...) {  // the task will never run: the destructor must not wait for it
+      lock.lock();
+      --s.running;
+      --s.next_start;
+      throw;
+    }
     lock.lock();
   }
   const auto start = std::chrono::steady_clock::now();

@@ -25,11 +25,11 @@ class DecodeQueue {
   // Items [first, last), each of `sample_size` floats. Memory: at most `ahead` samples. submit and load must stay usable until the destructor
   // returns.
   DecodeQueue(std::int64_t first, std::int64_t last, std::int64_t sample_size, int ahead, Submit submit, Load load);
-  ~DecodeQueue();  // waits for tasks under way
+  ~DecodeQueue();  // waits for tasks under way; those that have not begun load nothing
   DecodeQueue(const DecodeQueue&) = delete;
   DecodeQueue& operator=(const DecodeQueue&) = delete;
 
-  // The next item in order; nothing after the last. Blocks. One caller.
+  // The next item in order; nothing after the last. Blocks. One caller. What submit throws comes through and may be tried again.
   std::optional<Item> next();
   // Seconds that next() has waited so far: the share of time the devices stood still for want of data.
   double waited_seconds() const;
