@@ -16,9 +16,9 @@ struct Listing {
 
 // INPUT of `predict`. A folder: files with an image suffix (.jpg .jpeg .png .bmp .webp, any case; .gif and .tif too, so that they are reported
 // and not passed over), bytewise order of the path relative to it; below it only with `recursive`. A .txt or .csv file: a list, one path a line
-// (`path`, `path label`, or CSV `path,label` with or without a header), relative to the list's folder. A pattern with * ? or [ that is no
-// existing file: a glob, bytewise order. Else one file.
-// Throws InvalidData when nothing is there, or the folder holds no image.
+// (`path`, `path label` with a number or, behind an image's name, a word as label; or CSV `path,label` with or without a header), relative to the
+// list's folder. A pattern with * ? or [ that is no existing file: a glob, bytewise order. Else one file. Throws InvalidData when nothing is there,
+// or the folder holds no image.
 Listing list_inputs(const std::string& input, bool recursive);
 
 // root/class/*: files below each folder (recursively), with labels = names of the class folders. Uses root/val instead when `split` is "val" and it
