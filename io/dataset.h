@@ -35,8 +35,9 @@ struct DatasetOptions {
 };
 
 // DATA of `evaluate` and `train`. A folder of class folders (or root/val); a .csv/.txt list with labels; an idx image file
-// (name-images-idx3-ubyte[.gz], its labels beside it as name-labels-idx1-ubyte[.gz]); .npz with x/y (x_test, y_test, ... as io/h5_dataset.h); .npy
-// with FILE_y.npy or y.npy beside it; .h5/.hdf5. Byte images (uint8, H x W, H x W x 1 or H x W x 3) go through `preprocess`. Throws InvalidData.
+// (name-images-idx3-ubyte[.gz], its labels beside it as name-labels-idx1-ubyte[.gz]); .npz with x/y (x_test, y_test, ... as io/h5_dataset.h), of a
+// file with both parts the test part; .npy with FILE_y.npy or y.npy beside it; .h5/.hdf5. Byte images (uint8, H x W, H x W x 1 or H x W x 3) go
+// through `preprocess`. Throws InvalidData, naming the sample where a label is no class (with options.labels: none of them).
 std::unique_ptr<Dataset> open_dataset(const std::string& path, const DatasetOptions& options);
 
 }  // namespace tandem::io

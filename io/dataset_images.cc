@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "io/dataset.h"
 #include "io/dataset_sources.h"
@@ -22,7 +23,9 @@ class ImageFiles final : public Dataset {
         decode_{.exif_orientation = o.exif_orientation, .limits = {}} {}
   std::int64_t size() const override { return static_cast<std::int64_t>(paths_.size()); }
   void load(std::int64_t i, std::span<float> out) const override {
-    apply(preprocess_, load_image(paths_[static_cast<std::size_t>(i)], decode_), out);
+    const std::string& path = paths_[static_cast<std::size_t>(i)];
+    const Image image = load_image(path, decode_);
+    with_context([&] { return quoted(path); }, [&] { apply(preprocess_, image, out); });
   }
   std::int64_t label(std::int64_t i) const override { return labels_.empty() ? -1 : labels_[static_cast<std::size_t>(i)]; }
   std::string name(std::int64_t i) const override { return paths_[static_cast<std::size_t>(i)]; }
@@ -37,13 +40,53 @@ class ImageFiles final : public Dataset {
   const DecodeOptions decode_;
 };
 
-bool is_number(const std::string& text) { return !text.empty() && text.size() < 10 && text.find_first_not_of("0123456789") == std::string::npos; }
+bool is_index(const std::string& text) { return !text.empty() && text.size() < 10 && text.find_first_not_of("0123456789") == std::string::npos; }
 
-}  // namespace
+// "-1", "3.0": a number that is no index, which would become a class of its own beside words.
+bool looks_like_a_number(const std::string& text) { return !text.empty() && text.find_first_not_of("0123456789.+-") == std::string::npos; }
 
 void need_preprocess(const DatasetOptions& o, const std::string& path) {
   if (!o.preprocess) throw InvalidData(fmt::format("{} holds images: they need a preprocessing record", quoted(path)));
 }
+
+struct Classes {
+  std::vector<std::int64_t> index;
+  std::vector<std::string> names;  // none where the list has numbers
+};
+
+// Words: the model's labels when they are among them, else the sorted words of the list itself.
+Classes by_words(const Listing& list, std::span<const std::string> known) {
+  std::unordered_map<std::string, std::int64_t> places;
+  for (std::size_t i = 0; i < known.size(); ++i) places.emplace(known[i], static_cast<std::int64_t>(i));
+  const auto found = [&](const std::string& word) { return places.count(word) > 0; };
+  const auto refuse = [&](std::size_t i, const char* why) {
+    throw InvalidData(fmt::format("{} has the label {}, {}", quoted(list.paths[i]), quoted(list.labels[i]), why));
+  };
+  Classes classes;
+  if (std::any_of(list.labels.begin(), list.labels.end(), found)) {
+    for (std::size_t i = 0; i < list.paths.size(); ++i) {
+      if (!found(list.labels[i])) refuse(i, "which is none of the model's; others of the list are");
+      classes.index.push_back(places.at(list.labels[i]));
+    }
+    classes.names.assign(known.begin(), known.end());
+    return classes;
+  }
+  for (std::size_t i = 0; i < list.paths.size(); ++i) {
+    if (list.labels[i].empty()) refuse(i, "expected a class");
+    if (looks_like_a_number(list.labels[i]) && !is_index(list.labels[i])) refuse(i, "expected a class number (0, 1, ...) or a class name");
+  }
+  for (std::size_t i = 0; i < list.paths.size(); ++i) {
+    if (is_index(list.labels[i])) refuse(i, "a number, while others of the list are names");
+  }
+  classes.names = list.labels;
+  std::sort(classes.names.begin(), classes.names.end());
+  classes.names.erase(std::unique(classes.names.begin(), classes.names.end()), classes.names.end());
+  for (const std::string& word : list.labels)
+    classes.index.push_back(std::lower_bound(classes.names.begin(), classes.names.end(), word) - classes.names.begin());
+  return classes;
+}
+
+}  // namespace
 
 std::unique_ptr<Dataset> open_class_folders(const std::string& path, const DatasetOptions& o) {
   need_preprocess(o, path);
@@ -51,24 +94,20 @@ std::unique_ptr<Dataset> open_class_folders(const std::string& path, const Datas
   return std::make_unique<ImageFiles>(std::move(folders.paths), std::move(folders.class_index), std::move(folders.classes), o);
 }
 
-// Labels are class indices, or names: of the model's labels, else of the sorted names of the list itself.
+// Labels are class indices on every line, or names.
 std::unique_ptr<Dataset> open_list(const std::string& path, const DatasetOptions& o) {
   need_preprocess(o, path);
   const Listing list = list_inputs(path, false);
   if (list.labels.empty()) throw InvalidData(fmt::format("the list {} has no labels", quoted(path)));
-  std::vector<std::string> paths, classes;
+  std::vector<std::string> paths;
   for (std::size_t i = 0; i < list.paths.size(); ++i) paths.push_back(list.full(i));
-  std::vector<std::int64_t> labels;
-  if (std::all_of(list.labels.begin(), list.labels.end(), is_number)) {
-    for (const std::string& text : list.labels) labels.push_back(std::stoll(text));
+  Classes classes;
+  if (std::all_of(list.labels.begin(), list.labels.end(), is_index)) {
+    for (const std::string& text : list.labels) classes.index.push_back(std::stoll(text));
   } else {
-    classes.assign(list.labels.begin(), list.labels.end());
-    std::sort(classes.begin(), classes.end());
-    classes.erase(std::unique(classes.begin(), classes.end()), classes.end());
-    if (classes.front().empty()) throw InvalidData(fmt::format("the list {} has lines without a label", quoted(path)));
-    for (const std::string& text : list.labels) labels.push_back(std::lower_bound(classes.begin(), classes.end(), text) - classes.begin());
+    classes = with_context([&] { return quoted(path); }, [&] { return by_words(list, o.labels); });
   }
-  return std::make_unique<ImageFiles>(std::move(paths), std::move(labels), std::move(classes), o);
+  return std::make_unique<ImageFiles>(std::move(paths), std::move(classes.index), std::move(classes.names), o);
 }
 
 }  // namespace tandem::io

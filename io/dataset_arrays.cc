@@ -1,0 +1,160 @@
+// Data sets of numbers in memory, and what turns a stored sample into a network's input.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "io/dataset_sources.h"
+#include "io/npy.h"
+#include "io/npz.h"
+#include "io/read_file.h"
+#include "runtime/base/error.h"
+
+namespace tandem::io {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_byte_image(DType dtype, std::span<const std::int64_t> shape) {
+  return dtype == DType::kU8 && (shape.size() == 2 || (shape.size() == 3 && (shape[2] == 1 || shape[2] == 3)));
+}
+
+class Arrays final : public Dataset {
+ public:
+  Arrays(std::string title, Tensor samples, std::vector<std::int64_t> labels, const DatasetOptions& o)
+      : title_(std::move(title)),
+        samples_(std::move(samples)),
+        labels_(std::move(labels)),
+        options_(o),
+        shape_(samples_.shape().begin() + 1, samples_.shape().end()),
+        sample_size_(converted_size(samples_.dtype(), shape_, options_)) {
+    options_.labels = {};  // belong to the caller
+  }
+  std::int64_t size() const override { return samples_.shape()[0]; }
+  void load(std::int64_t i, std::span<float> out) const override {
+    const std::size_t bytes = static_cast<std::size_t>(elements(shape_)) * size_of(samples_.dtype());
+    const auto* at = static_cast<const std::byte*>(samples_.data()) + static_cast<std::size_t>(i) * bytes;
+    with_context([&] { return quoted(name(i)); }, [&] { convert_sample(Tensor::view(samples_.dtype(), shape_, at, nullptr), options_, out); });
+  }
+  std::int64_t label(std::int64_t i) const override { return labels_.empty() ? -1 : labels_[static_cast<std::size_t>(i)]; }
+  std::string name(std::int64_t i) const override { return fmt::format("{}[{}]", title_, i); }
+  const std::vector<std::string>& class_names() const override { return none_; }
+  std::int64_t sample_size() const override { return sample_size_; }
+
+ private:
+  const std::string title_;
+  const Tensor samples_;
+  const std::vector<std::int64_t> labels_;
+  DatasetOptions options_;
+  const Shape shape_;
+  const std::int64_t sample_size_;
+  const std::vector<std::string> none_;
+};
+
+std::int64_t largest(std::span<const double> row, std::int64_t index) {
+  const auto best = std::max_element(row.begin(), row.end());
+  const bool clear = std::none_of(row.begin(), row.end(), [](double v) { return std::isnan(v); }) && std::count(row.begin(), row.end(), *best) == 1;
+  if (!clear) throw InvalidData(fmt::format("label {} is no one-hot row: it has no single largest value", index));
+  return best - row.begin();
+}
+
+struct Pair {
+  const char *x, *y;
+};
+// What is measured comes first, as root/val does for folders.
+constexpr Pair kPairs[] = {{"x_test", "y_test"},
+                           {"X_test", "y_test"},
+                           {"X_test", "Y_test"},
+                           {"test_set_x", "test_set_y"},
+                           {"x", "y"},
+                           {"X", "Y"},
+                           {"images", "labels"},
+                           {"image", "label"},
+                           {"data", "label"},
+                           {"x_train", "y_train"},
+                           {"X_train", "y_train"},
+                           {"X_train", "Y_train"},
+                           {"train_set_x", "train_set_y"}};
+
+}  // namespace
+
+std::int64_t converted_size(DType dtype, std::span<const std::int64_t> shape, const DatasetOptions& o) {
+  if (!is_byte_image(dtype, shape) || !o.preprocess) return elements(shape);
+  const DecodeLimits limits;
+  if (shape[0] < 1 || shape[1] < 1 || shape[0] > limits.max_pixels / shape[1])
+    throw InvalidData(fmt::format("images must have 1 to {} pixels, are {} x {}", limits.max_pixels, shape[0], shape[1]));
+  return o.preprocess->sample_size();
+}
+
+void convert_sample(const Tensor& sample, const DatasetOptions& o, std::span<float> out) {
+  if (is_byte_image(sample.dtype(), sample.shape()) && o.preprocess) {
+    const auto values = sample.as<std::uint8_t>();
+    Image image{static_cast<int>(sample.shape()[1]), static_cast<int>(sample.shape()[0]), {}};
+    if (sample.rank() == 3 && sample.shape()[2] == 3) {
+      image.rgb.assign(values.begin(), values.end());
+    } else {
+      image.rgb.reserve(3 * values.size());
+      for (const std::uint8_t v : values) image.rgb.insert(image.rgb.end(), 3, v);
+    }
+    return apply(*o.preprocess, image, out);
+  }
+  const auto values = sample.to_doubles();
+  if (values.size() != out.size()) throw InvalidData(fmt::format("a sample has {} values, the network takes {}", values.size(), out.size()));
+  std::transform(values.begin(), values.end(), out.begin(), [](double v) { return static_cast<float>(v); });
+}
+
+std::vector<std::int64_t> class_indices(const Tensor& labels) {
+  if (labels.rank() < 1) throw InvalidData("labels must lie along a first dimension, are one number");
+  const auto values = labels.to_doubles();
+  const std::int64_t n = labels.shape()[0], width = n == 0 ? 1 : labels.size() / n;
+  if (width < 1 || (width > 1 && labels.rank() > 2))
+    throw InvalidData(fmt::format("labels must be class numbers or one-hot rows, have shape {}", to_string(labels.shape())));
+  std::vector<std::int64_t> indices;
+  for (std::int64_t i = 0; i < n; ++i) {
+    const auto row = std::span(values).subspan(static_cast<std::size_t>(i * width), static_cast<std::size_t>(width));
+    if (width > 1) {
+      indices.push_back(largest(row, i));
+      continue;
+    }
+    if (row[0] != std::floor(row[0]) || row[0] < 0 || row[0] > 1e9) throw InvalidData(fmt::format("label {} is {}: no class number", i, row[0]));
+    indices.push_back(static_cast<std::int64_t>(row[0]));
+  }
+  return indices;
+}
+
+std::unique_ptr<Dataset> open_arrays(const std::string& path, Tensor samples, Tensor labels, const DatasetOptions& o) {
+  return with_context([&] { return quoted(path); },
+                      [&]() -> std::unique_ptr<Dataset> {
+                        if (samples.rank() < 2)
+                          throw InvalidData(fmt::format("samples must lie along a first dimension, the shape is {}", to_string(samples.shape())));
+                        auto indices = labels ? class_indices(labels) : std::vector<std::int64_t>();
+                        if (labels && static_cast<std::int64_t>(indices.size()) != samples.shape()[0])
+                          throw InvalidData(fmt::format("there are {} samples and {} labels", samples.shape()[0], indices.size()));
+                        return std::make_unique<Arrays>(path, std::move(samples), std::move(indices), o);
+                      });
+}
+
+// The labels of x.npy are x_y.npy, or y.npy in the same folder.
+std::unique_ptr<Dataset> open_npy(const std::string& path, const DatasetOptions& o) {
+  const fs::path file(path);
+  for (const fs::path& labels : {file.parent_path() / (file.stem().string() + "_y.npy"), file.parent_path() / "y.npy"}) {
+    if (labels != file && exists(labels.string())) return open_arrays(path, read_npy(path), read_npy(labels.string()), o);
+  }
+  return open_arrays(path, read_npy(path), {}, o);
+}
+
+std::unique_ptr<Dataset> open_npz(const std::string& path, const DatasetOptions& o) {
+  const NpzFile file(path);
+  std::string known;
+  for (const bool labelled : {true, false}) {
+    for (const Pair& p : kPairs) {
+      if (file.has(p.x) && (!labelled || file.has(p.y)))
+        return open_arrays(fmt::format("{}:{}", path, p.x), file.read(p.x), labelled ? file.read(p.y) : Tensor(), o);
+      if (labelled) known += fmt::format("{}{}/{}", known.empty() ? "" : ", ", p.x, p.y);
+    }
+  }
+  throw InvalidData(fmt::format("{} holds no samples under a known name ({})", quoted(path), known));
+}
+
+}  // namespace tandem::io
