@@ -109,17 +109,6 @@ void check(const json& c, const fs::path& file, bool passes, int devices) {
   }
 }
 
-// Until Resize is in the table of operators, what needs it waits.
-bool waits_for_resize(const fs::path& file) {
-  if (find_op("Resize")) return false;
-  try {
-    const Graph graph = import_file(file);
-    return std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const Node& node) { return node.op == "Resize"; });
-  } catch (const Error&) {
-    return false;
-  }
-}
-
 TEST(Cases, EveryOneOnOneAndThreeDevicesWithAndWithoutPasses) {
   const TemporaryFolder folder;
   make_folder(folder.path());
@@ -127,10 +116,6 @@ TEST(Cases, EveryOneOnOneAndThreeDevicesWithAndWithoutPasses) {
   for (const json& c : read_manifest()) {
     const std::string name = c.at("name");
     ++count;
-    if (waits_for_resize(folder / (name + ".onnx"))) {
-      std::cout << name << " waits for Resize\n";
-      continue;
-    }
     for (const bool passes : {true, false}) {
       for (const int devices : {1, 3}) {
         SCOPED_TRACE(name + (passes ? ", passes" : ", no passes") + ", devices " + std::to_string(devices));

@@ -342,7 +342,7 @@ const std::vector<Family>& families() {
       {"Gemm", 7, make_gemm},
       {"MatMul", 3, make_matmul},
       {"Softmax", 4, make_softmax},
-      {"Resize", 0, make_resize},
+      {"Resize", 6, make_resize},
   };
   return list;
 }

@@ -20,7 +20,8 @@ double sampled(const Shape& input, const ResizeSpec& spec, std::size_t d, std::i
   const auto x = static_cast<double>(at), in = static_cast<double>(input[d]);
   const auto out = static_cast<double>(output_size(input, spec, d));
   const double scale = scale_of(input, spec, d);
-  if (spec.coordinates == "align_corners") return out == 1 ? 0 : x * (in - 1) / (out - 1);
+  // The standard's resized length is scale * length, not rounded (test_resize_downsample_scales_linear_align_corners: 4 * 0.6 = 2.4).
+  if (spec.coordinates == "align_corners") return scale * in == 1 ? 0 : x * (in - 1) / (scale * in - 1);
   if (spec.coordinates == "asymmetric") return x / scale;
   if (spec.coordinates == "pytorch_half_pixel" && out <= 1) return 0;
   if (spec.coordinates == "half_pixel_symmetric") {
