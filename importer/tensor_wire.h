@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "importer/wire.h"
+#include "runtime/base/dtype_onnx.h"
 #include "runtime/base/tensor.h"
 
 namespace tandem {
@@ -21,10 +22,6 @@ struct TensorFields {
   wire::Bytes raw;
   wire::Bytes body;  // the whole message: typed data are read from here
 };
-
-// ONNX's number of an element type. from: throws Unsupported for strings, complex numbers and types below 16 bits that are no int8/uint8.
-DType dtype_from_onnx(std::int64_t data_type);
-std::int64_t dtype_to_onnx(DType);
 
 // Throws InvalidModel when the message is malformed or has more than limits::kRank dimensions.
 TensorFields read_tensor_fields(wire::Bytes body);

@@ -2,6 +2,7 @@
 // bits), to bool by != 0; float16 and bfloat16 round to nearest even.
 #include <cmath>
 
+#include "runtime/base/dtype_onnx.h"
 #include "runtime/cpu/strided.h"
 #include "runtime/ops/families.h"
 #include "runtime/ops/pointwise.h"
@@ -9,43 +10,7 @@
 namespace tandem {
 namespace {
 
-// ONNX's numbers of the element types (TensorProto.DataType).
-DType type_of_number(std::int64_t number) {
-  switch (number) {
-    case 1:
-      return DType::kF32;
-    case 2:
-      return DType::kU8;
-    case 3:
-      return DType::kI8;
-    case 4:
-      return DType::kU16;
-    case 5:
-      return DType::kI16;
-    case 6:
-      return DType::kI32;
-    case 7:
-      return DType::kI64;
-    case 9:
-      return DType::kBool;
-    case 10:
-      return DType::kF16;
-    case 11:
-      return DType::kF64;
-    case 12:
-      return DType::kU32;
-    case 13:
-      return DType::kU64;
-    case 16:
-      return DType::kBF16;
-    case 8:
-      throw Unsupported("casts to strings are not supported");
-    default:
-      throw Unsupported("casts to element type " + std::to_string(number) + " (complex, float8, float4 or 4-bit integer) are not supported");
-  }
-}
-
-void infer_cast(InferContext& c) { c.set_output(0, type_of_number(c.attributes().integer("to")), c.shape(0)); }
+void infer_cast(InferContext& c) { c.set_output(0, dtype_from_onnx(c.attributes().integer("to")), c.shape(0)); }
 void infer_cast_like(InferContext& c) { c.set_output(0, c.dtype(1), c.shape(0)); }
 
 // A value wide enough for all of T: double for floats, else the integer itself.

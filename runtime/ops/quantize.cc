@@ -5,6 +5,7 @@
 
 #include <array>
 
+#include "runtime/base/dtype_onnx.h"
 #include "runtime/cpu/map.h"
 #include "runtime/ops/families.h"
 #include "runtime/ops/pointwise.h"
@@ -35,14 +36,17 @@ void expect_scale_shape(const InferContext& c, const Shape& want) {
 
 QuantParams read_grain(const InferContext& c) {
   const Shape &x = c.shape(0), &scale = c.shape(1);
-  if (c.has_input(2) && c.shape(2) != scale) {
+  // Exporters write one scale as [] or [1], and its zero point the other way.
+  const bool single = scale.size() <= 1 && elements(scale) == 1;
+  const bool fits = c.has_input(2) && (c.shape(2) == scale || (single && c.shape(2).size() <= 1 && elements(c.shape(2)) == 1));
+  if (c.has_input(2) && !fits) {
     throw InvalidModel(
         fmt::format("operands 1 (scale) and 2 (zero point) must have the same shape, have {} and {}", to_string(scale), to_string(c.shape(2))));
   }
   QuantParams p;
   p.block = c.attributes().integer("block_size", 0);
   if (p.block < 0) throw InvalidModel(fmt::format("attribute block_size must not be negative, is {}", p.block));
-  if (p.block == 0 && scale.size() <= 1 && elements(scale) == 1) return p;
+  if (p.block == 0 && single) return p;
   p.grain = p.block == 0 ? Grain::kAxis : Grain::kBlock;
   p.axis = static_cast<std::size_t>(normalise_axis(c.attributes().integer("axis", 1), c.rank(0)));
   Shape want{x[p.axis]};
@@ -54,31 +58,10 @@ QuantParams read_grain(const InferContext& c) {
   return p;
 }
 
-// ONNX's numbers of the element types (TensorProto.DataType); half precision is float32 within a graph.
-DType type_of_number(std::int64_t number) {
-  switch (number) {
-    case 1:
-    case 10:
-      return DType::kF32;
-    case 2:
-      return DType::kU8;
-    case 3:
-      return DType::kI8;
-    case 4:
-      return DType::kU16;
-    case 5:
-      return DType::kI16;
-    case 16:
-      return DType::kBF16;
-    default:
-      throw Unsupported(
-          fmt::format("attribute output_dtype asks for element type {}; float32, bfloat16 and 8- and 16-bit integers are supported", number));
-  }
-}
-
 DType wanted_type(const InferContext& c, DType otherwise, std::span<const DType> allowed) {
   const std::int64_t number = c.attributes().integer("output_dtype", 0);
-  const DType t = number == 0 ? otherwise : type_of_number(number);
+  const DType asked = number == 0 ? otherwise : dtype_from_onnx(number);
+  const DType t = asked == DType::kF16 ? DType::kF32 : asked;  // half precision is float32 within a graph
   for (const DType a : allowed) {
     if (a == t) return t;
   }

@@ -55,6 +55,12 @@ TEST(QuantizeLinear, OneScaleForEachBlock) {
   EXPECT_THROW(apply_op("QuantizeLinear", {x, scale}, axis_and_block(1, -1)), InvalidModel);
 }
 
+// One scale may be [1] beside a zero point of shape [], and the other way round.
+TEST(DequantizeLinear, OneElementIsOneElement) {
+  expect_close(apply_op("DequantizeLinear", {typed<U8>({2}, {128, 130}), f32({1}, {0.5f}), typed<U8>({}, {128})}), f32({2}, {0, 1}));
+  expect_close(apply_op("DequantizeLinear", {typed<U8>({2}, {128, 130}), scalar(0.5f), typed<U8>({1}, {128})}), f32({2}, {0, 1}));
+}
+
 TEST(DequantizeLinear, SubtractsTheZeroPointFirst) {
   expect_close(apply_op("DequantizeLinear", {typed<U8>({3}, {0, 128, 255}), scalar(0.5f), typed<U8>({}, {128})}), f32({3}, {-64, 0, 63.5f}));
   expect_close(apply_op("DequantizeLinear", {typed<I8>({2}, {-128, 127}), scalar(2)}), f32({2}, {-256, 254}));
