@@ -60,6 +60,18 @@ std::vector<std::size_t> best(std::span<const float> scores, std::size_t k) {
   return order;
 }
 
+// An error and its contexts in one field.
+std::string one_line(const std::string& error) {
+  std::string line;
+  for (const char c : error) {
+    if (c == '\n')
+      line += ';';
+    else if (c != ' ' || line.empty() || line.back() != ' ')
+      line += c;
+  }
+  return line;
+}
+
 void write_row(io::ResultWriter& writer, const std::string& path, std::span<const float> scores, std::size_t k,
                const std::vector<std::string>& labels) {
   if (k == 0) return writer.row(path, {}, scores);
@@ -104,7 +116,7 @@ int run(const Options& o, const Console& console) {
         if (item.error.empty())
           write_row(writer, path, item.scores, k, labels);
         else
-          writer.failure(path, item.error);
+          writer.failure(path, one_line(item.error));
         shown = item.index + 1;
       },
       [&] {
