@@ -27,7 +27,9 @@ say "The exported network (a narrow Xception) gets the record of its preprocessi
 run convert models/xception_mini/trainable.onnx -o "$out/model.onnx" --preprocess tf --image-size 64 --resize nearest --fit squash --labels "$out/labels.txt"
 
 say "What is in it"
-run inspect "$out/model.onnx" | head -n 25
+# Not into a pipe that head closes early: the program would die of it.
+run inspect "$out/model.onnx" >"$out/inspect.txt"
+head -n 25 "$out/inspect.txt"
 
 say "A folder predicted on two devices"
 run predict "$out/model.onnx" "$out/images/Dress" --out "$out/dress.csv" --topk 3 --devices cpu:2
@@ -42,3 +44,4 @@ run weights save "$out/model.onnx" -o "$out/weights.h5"
 say "Done in $((SECONDS - started)) s after the build. In $out:"
 echo "  images/        class folders of PNG files          model.onnx   the network with its record"
 echo "  dress.csv      path, the three best classes        weights.h5   for Keras: model.load_weights(...)"
+echo "  inspect.txt    the whole table of layers           labels.txt   class names in output order"
