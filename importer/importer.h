@@ -18,8 +18,9 @@ namespace tandem {
 struct ImportOptions {
   // Accept external data files that have more than one name (a hard link could point at someone else's file).
   bool allow_hard_links = false;
-  // Refuse a Dropout in training mode with a ratio above 0 instead of turning it off: its answer is random, a test cannot compare it.
-  bool refuse_random = false;
+  // What the file computes by the standard, instead of what it is meant for: batch normalisation in training mode uses the batch's statistics,
+  // and Dropout in training mode with a ratio above 0 is refused, as its answer is random. Otherwise both are imported for inference.
+  bool as_written = false;
   // Largest model file in bytes, external data not counted. Protobuf ends at 2 GiB.
   std::uint64_t max_file_bytes = (std::uint64_t{1} << 31) - 1;
 };

@@ -31,7 +31,7 @@ void rewrite_batch_normalization(NodeRewrite& c) {
   for (std::size_t i = 1; i < c.node.outputs.size(); ++i) read = read || c.has_output(i);
   if (c.has_output(3) || c.has_output(4)) throw Unsupported("the outputs saved_mean and saved_var of BatchNormalization are not supported");
   // Batch statistics of what follows from weights alone (weight standardisation) do not depend on the mode of the network.
-  const bool training = asked && (read || c.fixed(0));
+  const bool training = asked && (read || c.options.as_written || c.fixed(0));
   if (read && !training) throw InvalidModel("BatchNormalization has outputs of training mode but is not in training mode");
   if (asked && !training) c.notes.push_back("in training mode: moving statistics are used");
   const bool spatial = c.opset >= 9 || a.integer("spatial", 1) != 0;

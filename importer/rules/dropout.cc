@@ -30,7 +30,7 @@ void rewrite_dropout(NodeRewrite& c) {
   }
   if (!is_true(c.constant(2))) return;
   if (!is_zero(c.constant(1))) {
-    if (c.options.refuse_random) throw Unsupported("Dropout in training mode gives random values; export the model for inference");
+    if (c.options.as_written) throw Unsupported("Dropout in training mode gives random values; export the model for inference");
     c.notes.push_back("in training mode: turned off");
   }
   c.node.inputs.resize(2);

@@ -127,6 +127,20 @@ TEST(Rules, BatchNormalizationOfWeightsKeepsBatchStatistics) {
   EXPECT_EQ(graph.nodes[0].outputs.size(), 3u);
 }
 
+TEST(Rules, BatchNormalizationAsWrittenKeepsTrainingMode) {
+  ImportOptions as_written;
+  as_written.as_written = true;
+  OnnxModel model = one_node("BatchNormalization", 14, {{2, 1}, {1}, {1}, {1}, {1}}, {int_attribute("training_mode", 1)}, 3);
+  model.graph.outputs.resize(1);
+  OnnxModel five = one_node("BatchNormalization", 9, {{2, 1}, {1}, {1}, {1}, {1}}, {}, 5);
+  five.graph.outputs.resize(1);
+  for (const OnnxModel& m : {model, five}) {
+    const Graph graph = import_text(model_bytes(m), {}, as_written);
+    const auto out = run_graph(graph, {f32({2, 1}, {1, 5}), f32({1}, {1}), f32({1}, {0}), f32({1}, {7}), f32({1}, {9})});
+    expect_close(out[0], f32({2, 1}, {-1, 1}), 1e-5, 1e-5);  // the batch's mean 3 and deviation 2, not 7 and 3
+  }
+}
+
 TEST(Rules, BatchNormalizationWithoutSpatialIsArithmetic) {
   const Graph graph = import_one("BatchNormalization", 7, {{2, 1, 2}, {1, 2}, {1, 2}, {1, 2}, {1, 2}}, {int_attribute("spatial", 0)});
   const auto out =
@@ -144,7 +158,7 @@ TEST(Rules, DropoutIsOff) {
   EXPECT_EQ(off.nodes[0].inputs.size(), 2u);
   EXPECT_TRUE(has_note(off, "turned off"));
   ImportOptions strict;
-  strict.refuse_random = true;
+  strict.as_written = true;
   EXPECT_NE(refusal(model_bytes(on), {}, strict).find("random"), std::string::npos);
 }
 
