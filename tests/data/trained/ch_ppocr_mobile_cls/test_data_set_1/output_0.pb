@@ -1,0 +1,1 @@
+Bsoftmax_0.tmp_0J!Ñ>oq?
