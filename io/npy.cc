@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cstring>
 
 #include "io/read_file.h"
@@ -41,26 +40,40 @@ std::string_view value_of(std::string_view dict, std::string_view key) {
   return from == std::string_view::npos ? std::string_view() : dict.substr(from);
 }
 
+[[noreturn]] void refuse_shape() { throw InvalidData("not a .npy file: its header's shape is damaged"); }
+
+// A Python tuple of integers: "()", "(2,)", "(2, 3)"; Python 2 wrote 2L.
 Shape parse_shape(std::string_view text) {
   const std::size_t end = text.find(')');
-  if (text.empty() || text[0] != '(' || end == std::string_view::npos) throw InvalidData("not a .npy file: its header's shape is damaged");
+  if (text.empty() || text[0] != '(' || end == std::string_view::npos) refuse_shape();
+  std::string_view rest = text.substr(1, end - 1);
+  const auto skip = [&] { rest.remove_prefix(std::min(rest.find_first_not_of(' '), rest.size())); };
   Shape shape;
-  std::int64_t number = -1;
-  for (const char c : text.substr(1, end - 1)) {
-    if (std::isdigit(static_cast<unsigned char>(c))) {
-      number = std::max<std::int64_t>(number, 0) * 10 + (c - '0');
+  bool comma = true;
+  for (skip(); !rest.empty(); skip()) {
+    std::int64_t number = 0;
+    const std::size_t digits = std::min(rest.find_first_not_of("0123456789"), rest.size());
+    if (digits == 0 || !comma) refuse_shape();
+    for (const char c : rest.substr(0, digits)) {
+      number = number * 10 + (c - '0');
       if (number > (std::int64_t{1} << 48)) throw InvalidData("the .npy header's shape is absurd");
-    } else if (c == ',') {
-      if (number < 0) throw InvalidData("not a .npy file: its header's shape is damaged");
-      shape.push_back(number);
-      number = -1;
-    } else if (c != ' ' && c != 'L') {
-      throw InvalidData("not a .npy file: its header's shape is damaged");
     }
+    rest.remove_prefix(digits);
+    if (rest.starts_with('L')) rest.remove_prefix(1);
+    skip();
+    comma = rest.starts_with(',');
+    if (comma) rest.remove_prefix(1);
+    shape.push_back(number);
   }
-  if (number >= 0) shape.push_back(number);
+  if (shape.size() == 1 && !comma) refuse_shape();  // (2) is no tuple
   if (shape.size() > 32) throw InvalidData("the .npy header's shape has more than 32 dimensions");
   return shape;
+}
+
+bool parse_bool(std::string_view text) {
+  const bool yes = text.starts_with("True");
+  if (!yes && !text.starts_with("False")) throw InvalidData("not a .npy file: its header's fortran_order is neither True nor False");
+  return yes;
 }
 
 Header parse_header(std::string_view dict) {
@@ -74,7 +87,7 @@ Header parse_header(std::string_view dict) {
     throw InvalidData(fmt::format(".npy element type {} is not supported", descr.substr(0, std::min<std::size_t>(descr.size(), 12))));
   }
   h.swapped = descr[1] == '>' && size_of(h.dtype) > 1;
-  h.fortran = value_of(dict, "fortran_order").starts_with("True");
+  h.fortran = parse_bool(value_of(dict, "fortran_order"));
   h.shape = parse_shape(value_of(dict, "shape"));
   return h;
 }

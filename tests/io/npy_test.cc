@@ -70,8 +70,26 @@ TEST(Npy, EveryTruncationIsRefused) {
 }
 
 TEST(Npy, AbsurdHeadersAreRefusedBeforeMemoryIsTaken) {
-  for (const char* shape : {"(4611686018427387904,)", "(1099511627776, 1099511627776)", "(99999999999999999999999999,)", "(1000000000000,)",
-                            "(4294967296, 4294967296, 0)", "(-1,)", "(,)", "(2, , 2)", "(a,)", "2", "(2", "(1.5,)"}) {
+  for (const char* shape : {"(4611686018427387904,)",
+                            "(1099511627776, 1099511627776)",
+                            "(99999999999999999999999999,)",
+                            "(1000000000000,)",
+                            "(4294967296, 4294967296, 0)",
+                            "(-1,)",
+                            "(,)",
+                            "(2, , 2)",
+                            "(a,)",
+                            "2",
+                            "(2",
+                            "(2)",
+                            "(1.5,)",
+                            "(1 2)",
+                            "(1 2,)",
+                            "(1, 2 3)",
+                            "(L,)",
+                            "(1LL,)",
+                            "(1L2,)",
+                            "(0x1,)"}) {
     EXPECT_THROW(parse(file(dict("<f4", shape), std::string(16, '\1'))), InvalidData) << shape;
   }
   std::string many = "(";
@@ -82,6 +100,17 @@ TEST(Npy, AbsurdHeadersAreRefusedBeforeMemoryIsTaken) {
   EXPECT_THROW(parse(file("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,), }", "xxxx")), InvalidData);
   EXPECT_THROW(parse(file("{'descr': '<f4', 'shape': (1,), }", "xxxx")), InvalidData);
   EXPECT_THROW(parse(file("{}", "xxxx")), InvalidData);
+}
+
+TEST(Npy, ShapesAreTuplesOfIntegers) {
+  const std::string data(8, '\1');
+  EXPECT_EQ(parse(file(dict("<f4", "(1, 2)"), data)).shape(), (Shape{1, 2}));
+  EXPECT_EQ(parse(file(dict("<f4", "( 1L ,2L, )"), data)).shape(), (Shape{1, 2}));
+  EXPECT_EQ(parse(file(dict("<f4", "(2L,)"), data)).shape(), (Shape{2}));
+  EXPECT_EQ(parse(file(dict("<f4", "()"), data.substr(0, 4))).shape(), Shape{});
+  // Twelve numbers that lie there must not be taken for one and two.
+  EXPECT_THROW(parse(file(dict("<f4", "(1 2)"), std::string(48, '\1'))), InvalidData);
+  EXPECT_THROW(parse(file(dict("<f4", "(2, 1)", "Frue"), data)), InvalidData);
 }
 
 TEST(Npy, WritesWhatNumpyReads) {
