@@ -50,7 +50,7 @@ T activate(const Activation& a, T x) {
       return x / (1 + std::exp(-x));
     case ActivationKind::kHardSwish: {
       const T gate = x + 3;
-      return x * (gate < 0 ? T(0) : (gate > 6 ? T(6) : gate)) / 6;
+      return x * ((gate < 0 ? T(0) : (gate > 6 ? T(6) : gate)) / 6);
     }
     case ActivationKind::kTanh:
       return std::tanh(x);

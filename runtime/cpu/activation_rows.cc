@@ -61,7 +61,7 @@ V apply(D d, const Activation& a, V x) {
       return hn::Mul(x, sigmoid(d, x));
     case ActivationKind::kHardSwish: {
       const V gate = at_most(hn::Set(d, 6.0f), at_least(zero, hn::Add(x, hn::Set(d, 3.0f))));
-      return hn::Mul(hn::Mul(x, gate), hn::Set(d, 1.0f / 6.0f));
+      return hn::Mul(x, hn::Mul(gate, hn::Set(d, 1.0f / 6.0f)));  // x * 6 may overflow
     }
     case ActivationKind::kTanh:
       return hn::IfThenElse(hn::IsNaN(x), x, hn::Tanh(d, x));

@@ -50,7 +50,7 @@ double evaluate_double(FloatMap kind, double x, double a, double b) {
     case FloatMap::kHardSigmoid:
       return hard_sigmoid(x, a, b);
     case FloatMap::kHardSwish:
-      return std::isnan(x) ? x : x * std::max(0.0, std::min(6.0, x + 3)) / 6;
+      return std::isnan(x) ? x : x * (std::max(0.0, std::min(6.0, x + 3)) / 6);
     default:
       throw std::logic_error("not an activation");
   }

@@ -47,6 +47,7 @@ void infer_lp(InferContext& c) {
 }
 
 // A vector of zeros stays zero.
+// A vector of zeros stays zero, as the standard's text says and ONNX Runtime does (ONNX's reference evaluator divides by zero).
 template <class T>
 void lp_vector(const LpParams& p, const T* x, std::int64_t from, T* y, std::int64_t to, std::int64_t n) {
   double sum = 0;

@@ -21,6 +21,7 @@ void infer(InferContext& c) {
   const std::string& op = c.node().op;
   const Kind kind = op == "Softmax" ? Kind::kSoftmax : op == "LogSoftmax" ? Kind::kLogSoftmax : Kind::kHardmax;
   const std::int64_t rank = c.rank(0);
+  // The standard's axis lies in [-rank, rank-1]; its shape inference and ONNX Runtime refuse scalars as well.
   if (rank == 0) throw InvalidModel("operand 0 must have an axis to normalise over, is a scalar");
   c.set_params(SoftmaxParams{static_cast<std::size_t>(normalise_axis(c.attributes().integer("axis", -1), rank)), kind});
 }

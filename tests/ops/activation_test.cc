@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "runtime/base/error.h"
+#include "runtime/cpu/activation_rows.h"
 #include "runtime/cpu/elementwise_hwy.h"
 #include "tests/support/pointwise_check.h"
 
@@ -54,6 +55,18 @@ TEST(Activations, LimitsInDoublePrecision) {
   Attributes tanh;
   tanh.set("approximate", std::string("tanh"));
   expect_close(apply_op("Gelu", {typed<double>({2}, {-kInf, kInf})}, tanh), typed<double>({2}, {0, kInf}), 0, 0);
+}
+
+// x * max(0, min(1, x / 6 + 1/2)): minus infinity times zero is no number, and nothing overflows before it must.
+TEST(Activations, HardSwishFollowsItsFormulaAtTheEnds) {
+  constexpr double kMost = std::numeric_limits<double>::max();
+  expect_close(apply_op("HardSwish", {typed<double>({6}, {-kInf, kInf, NAN, kMost, -kMost, -3})}), typed<double>({6}, {NAN, kInf, NAN, kMost, 0, 0}),
+               1e-15, 0);
+  constexpr float kLarge = std::numeric_limits<float>::max();
+  expect_close(apply_op("HardSwish", {f32({6}, {-kInf, kInf, NAN, kLarge, -kLarge, -3})}), f32({6}, {NAN, kInf, NAN, kLarge, 0, 0}), 1e-6, 0);
+  float fused[6] = {-kInf, kInf, NAN, kLarge, -kLarge, -3};
+  activate_rows({ActivationKind::kHardSwish}, fused, 1, 6, 6);
+  expect_close(f32({6}, {fused, fused + 6}), f32({6}, {NAN, kInf, NAN, kLarge, 0, 0}), 1e-6, 0);
 }
 
 TEST(Activation, AgreesWithDoublePrecision) {

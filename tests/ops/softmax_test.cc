@@ -53,5 +53,9 @@ TEST(Softmax, NanAndNothing) {
   expect_close(apply_op("Softmax", {f32({3, 0}, {})}), f32({3, 0}, {}));
 }
 
+TEST(Softmax, AScalarHasNoAxis) {
+  for (const char* op : {"Softmax", "LogSoftmax", "Hardmax"}) EXPECT_THROW(apply_op(op, {f32({}, {1})}), InvalidModel);
+}
+
 }  // namespace
 }  // namespace tandem::test
