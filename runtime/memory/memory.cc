@@ -97,7 +97,7 @@ MemoryPolicy MemoryPolicy::parse(const std::string& text) {
     policy.kind = Kind::kFraction;
     policy.fraction = std::strtod(number.c_str(), &end);
     if (number.empty() || *end || !(policy.fraction > 0 && policy.fraction <= 1)) {
-      throw UsageError(fmt::format("--memory: the fraction must lie in (0, 1], is '{}'", number));
+      throw UsageError(fmt::format("expected a fraction above 0 and up to 1, found \"{}\"", number));
     }
     return policy;
   }
@@ -106,7 +106,7 @@ MemoryPolicy MemoryPolicy::parse(const std::string& text) {
     policy.limit_bytes = parse_size(text.substr(6));
     return policy;
   }
-  throw UsageError(fmt::format("--memory must be grow, fraction=F, limit=SIZE or all, is '{}'", text));
+  throw UsageError(fmt::format("expected grow, fraction=F, limit=SIZE or all, found \"{}\"", text));
 }
 
 std::size_t MemoryPolicy::limit(std::size_t machine_bytes) const {
@@ -153,7 +153,7 @@ std::size_t parse_size(const std::string& text) {
     if (has_number && std::strcmp(end, unit.name) == 0 && number >= 0 && number * unit.factor < 1e18)
       return static_cast<std::size_t>(number * unit.factor);
   }
-  throw UsageError(fmt::format("'{}' is not a size (examples: 8GiB, 512MB, 1000000)", text));
+  throw UsageError(fmt::format("expected a size such as 8GiB, 512MB or 1000000, found \"{}\"", text));
 }
 
 std::string format_size(std::size_t bytes) {
