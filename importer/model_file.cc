@@ -48,6 +48,15 @@ void check_versions(const ModelFile& file) {
   check_opset(file.opsets.onnx);
 }
 
+// Files that people give for models by mistake, by their first bytes.
+void refuse_other_formats(wire::Bytes bytes) {
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  if (text.starts_with("\x89HDF\r\n\x1a\n"))
+    throw InvalidModel("the file is HDF5, as Keras' .h5, not ONNX; export the network from Keras (tf2onnx, or model.export with format=\"onnx\")");
+  if (text.starts_with(std::string_view("PK\x03\x04", 4)))
+    throw InvalidModel("the file is a zip archive, as Keras' .keras and PyTorch's .pt, not ONNX; export the network as ONNX");
+}
+
 Function read_function(const onnx::FunctionProto& proto, const Opsets& model) {
   Function f;
   f.proto = &proto;
@@ -101,6 +110,7 @@ TensorFields ModelFile::tensor_fields(const onnx::TensorProto& stub) const {
 
 ModelFile parse_model(wire::Bytes bytes, std::shared_ptr<const void> owner, const ImportOptions& options) {
   if (bytes.empty()) throw InvalidModel("the file is empty");
+  refuse_other_formats(bytes);
   ModelFile file;
   file.options = options;
   file.owner = std::move(owner);

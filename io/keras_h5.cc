@@ -48,11 +48,23 @@ std::vector<std::string> names_of(const H5Node& group, const std::string& name) 
 [[noreturn]] void refuse_layout(const std::string& file, const H5Node& root) {
   if (root.find("layers") || root.find("_layer_checkpoint_dependencies") || root.find("vars")) {
     throw Unsupported(fmt::format(
-        "{} is in the layout of Keras 3 (.weights.h5), which is not read yet; save it with model.save_weights(\"x.h5\") or model.save(\"x.h5\")",
+        "{} is in the layout of Keras 3 (.weights.h5), which is not read yet; in Keras, load it into its model and write model.save(\"x.h5\")",
         file));
   }
   if (root.has_attribute("nb_layers")) throw Unsupported(fmt::format("{} was written by Keras 0.x; load and save it with Keras 1 or newer", file));
   throw InvalidData(fmt::format("{} holds no Keras weights: the root has neither the attribute layer_names nor a group model_weights", file));
+}
+
+[[noreturn]] void refuse_content(const std::string& path) {
+  const FileHandle file(path);
+  constexpr std::string_view kZip("PK\x03\x04", 4);
+  std::string head(kZip.size(), '\0');
+  if (file.size() >= static_cast<std::int64_t>(head.size())) file.read_at(0, head.data(), head.size());
+  if (head == kZip) {
+    throw Unsupported(
+        fmt::format("{} is a Keras 3 archive (.keras), which is not read yet; in Keras, write load_model(...).save(\"x.h5\")", quoted(path)));
+  }
+  throw InvalidData(fmt::format("{} is no HDF5 file ({} bytes without its signature)", quoted(path), file.size()));
 }
 
 Layer read_layer(const std::string& file, const H5Node& root, const std::string& name) {
@@ -94,10 +106,7 @@ namespace {
 
 KerasWeights read_all(const std::string& path) {
   const std::string name = quoted(path);
-  if (!is_hdf5(path)) {
-    const auto head = read_file(path, std::int64_t{1} << 40).size();
-    throw InvalidData(fmt::format("{} is no HDF5 file ({} bytes without its signature)", name, head));
-  }
+  if (!is_hdf5(path)) refuse_content(path);
   const H5File file(path);
   H5Node root = file.root();
   KerasWeights out;

@@ -108,6 +108,14 @@ TEST(KerasH5, RefusesBadFilesWithTheReason) {
   }
 }
 
+// What to do instead stands in the message.
+TEST(KerasH5, RefusesKeras3LayoutsWithAWayOut) {
+  const Folder folder;
+  EXPECT_NE(fault(data("bad/keras3.weights.h5")).find("model.save(\"x.h5\")"), std::string::npos) << fault(data("bad/keras3.weights.h5"));
+  save_file(folder / "m.keras", std::string_view("PK\x03\x04 and so on", 13));
+  EXPECT_NE(fault(folder / "m.keras").find("load_model(...).save(\"x.h5\")"), std::string::npos) << fault(folder / "m.keras");
+}
+
 TEST(KerasH5, RefusesDamagedFiles) {
   const Folder folder;
   const std::string good = read_text(data("good/net_a.h5"));
