@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <set>
 
 #include "importer/export_forms.h"
+#include "importer/mapped_file.h"
 #include "importer/safe_file.h"
+#include "importer/sha1.h"
 #include "importer/tensor_wire.h"
 #include "importer/wire.h"
 #include "runtime/base/error.h"
@@ -255,6 +258,9 @@ std::vector<std::string> write_data_file(const Graph& graph, const GraphWriter::
     out.write(data_of(tensor));
   }
   out.commit();
+  // The digest by which a data file that was changed or exchanged is refused.
+  const std::string digest = sha1_hex(MappedFile::open(file, std::numeric_limits<std::int64_t>::max())->bytes());
+  for (std::string& header : headers) wire::append_bytes(header, 13, external_entry("checksum", digest));
   return headers;
 }
 

@@ -11,7 +11,8 @@ namespace tandem {
 struct ExportOptions {
   // Opset to write; 0: the oldest from 17 on in which every node can be said (17 is what most tools read).
   std::int64_t opset = 0;
-  // With more bytes of constants than this they go to a second file, the target's name and ".data". Protobuf ends at 2 GiB.
+  // With more bytes of constants than this they go to a second file, the target's name and ".data", with its SHA-1 as every tensor's
+  // checksum. Protobuf ends at 2 GiB.
   std::uint64_t external_above = 1'900'000'000;
 };
 

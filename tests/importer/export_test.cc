@@ -52,6 +52,23 @@ TEST(Export, LargeConstantsGoToTheirOwnFile) {
   expect_close(run_graph(import_file(folder / "m.onnx"), {f32({2}, {1, 2})})[0], f32({2}, {11, 22}));
 }
 
+TEST(Export, AnExchangedDataFileIsNoticed) {
+  const TemporaryFolder folder;
+  ExportOptions options;
+  options.external_above = 0;
+  write_onnx(import_text(model_bytes(scaled())), folder / "m.onnx", options);
+  std::string data = content(folder / "m.onnx.data");
+  data[0] = static_cast<char>(data[0] ^ 1);
+  folder.write("m.onnx.data", data);
+  try {
+    import_file(folder / "m.onnx");
+    ADD_FAILURE();
+  } catch (const InvalidModel& e) {
+    EXPECT_NE(std::string(e.what()).find("checksum"), std::string::npos) << e.what();
+    EXPECT_NE(std::string(e.what()).find("tensor \""), std::string::npos) << e.what();
+  }
+}
+
 TEST(Export, ChoosesTheOldestOpsetThatFits) {
   const auto oldest = [](const std::string& op, std::int64_t opset, const std::vector<Ints>& shapes, const std::vector<std::string>& attributes,
                          std::size_t outputs = 1) {

@@ -61,6 +61,41 @@ TEST(Graph, InitializersMayBeInputs) {
   expect_close(run_on(model, {1, 2}), f32({2}, {11, 22}));
 }
 
+TEST(Graph, InitializersOfNewFilesAreNoInputs) {
+  const OnnxModel model =
+      chain({{.op = "Add", .inputs = {"x", "w"}, .outputs = {"y"}}}, {float_tensor("w", {2}, {10, 20}), float_tensor("unused", {1}, {0})});
+  EXPECT_EQ(import_text(model_bytes(model)).inputs.size(), 1u);
+  expect_close(run_on(model, {1, 2}), f32({2}, {11, 22}));
+}
+
+TEST(Graph, UnnamedNodesAreCalledByTheirOutput) {
+  // Two nodes without a name, and one whose name is another tensor's.
+  const OnnxModel fine = chain({{.op = "Neg", .inputs = {"x"}, .outputs = {"a"}}, {.op = "Relu", .inputs = {"a"}, .outputs = {"y"}}});
+  expect_close(run_on(fine, {-1, 2}), f32({2}, {1, 0}));
+  EXPECT_TRUE(says(model_bytes(chain({{.op = "Neg", .inputs = {"x"}, .outputs = {"a"}}, {.op = "Relu", .inputs = {"none"}, .outputs = {"y"}}})),
+                   "node of \"y\" (Relu)"));
+  EXPECT_TRUE(
+      says(model_bytes(chain({{.op = "Neg", .inputs = {"x"}, .outputs = {"a"}}, {.op = "Relu", .inputs = {"none"}, .outputs = {"y"}, .name = "a"}})),
+           "node \"a\" (Relu)"));
+}
+
+// What one file can say in two ways and another runtime answers differently.
+TEST(Graph, NotesASliceThatOtherRuntimesReverse) {
+  const auto slice = [](std::int64_t end) {
+    return chain({{.op = "Slice", .inputs = {"x", "s", "e", "a", "t"}, .outputs = {"y"}}},
+                 {int64_tensor("s", {1}, {-1}), int64_tensor("e", {1}, {end}), int64_tensor("a", {1}, {0}), int64_tensor("t", {1}, {-1})});
+  };
+  const auto notes = [&](std::int64_t end) {
+    std::string all;
+    for (const std::string& line : import_text(model_bytes(slice(end))).origin.notes) all += line;
+    return all;
+  };
+  EXPECT_EQ(run_on(slice(INT64_MAX), {1, 2}).size(), 0);
+  EXPECT_NE(notes(INT64_MAX).find("ONNX Runtime reverses"), std::string::npos) << notes(INT64_MAX);
+  expect_close(run_on(slice(INT64_MIN), {1, 2}), f32({2}, {2, 1}));
+  EXPECT_EQ(notes(INT64_MIN).find("reverses"), std::string::npos);
+}
+
 TEST(Graph, OutputsMayBeInputsAndInitializers) {
   OnnxModel model = chain({}, {float_tensor("w", {1}, {7})});
   model.graph.outputs = {value_bytes("x", 1, {2}), value_bytes("w", 1, {1})};
@@ -85,6 +120,8 @@ TEST(Graph, RefusesContradictions) {
       "attribute \"axis\" stands twice"));
   EXPECT_TRUE(says("", "empty"));
   EXPECT_TRUE(says("this is no model", "no ONNX model"));
+  EXPECT_TRUE(says("\x89HDF\r\n\x1a\n", "the file is HDF5"));
+  EXPECT_TRUE(says(std::string("PK\x03\x04", 4), "zip archive"));
 }
 
 TEST(Graph, RefusesVersionsByNumber) {
