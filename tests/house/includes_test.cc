@@ -23,6 +23,7 @@ const std::map<std::string, std::vector<std::string>>& allowed() {
       {"models", {"base", "runtime", "models"}},
       {"parallel", {"base", "runtime", "parallel"}},
       {"tools", {"base", "runtime", "importer", "io", "models", "parallel", "tools"}},
+      {"examples", {"tools"}},
       {"tests", {"base", "runtime", "importer", "io", "models", "parallel", "tools", "tests"}},
   };
   return rooms;

@@ -43,7 +43,7 @@ const std::vector<SourceFile>& source_files() {
   static const std::vector<SourceFile> files = [] {
     std::vector<SourceFile> found;
     const fs::path root = TANDEM_SOURCE_DIR;
-    for (const char* folder : {"importer", "io", "models", "parallel", "runtime", "tests", "tools"}) {
+    for (const char* folder : {"examples", "importer", "io", "models", "parallel", "runtime", "tests", "tools"}) {
       for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
         const std::string extension = entry.path().extension();
         if (entry.is_regular_file() && (extension == ".cc" || extension == ".h" || extension == ".cu" || extension == ".cuh")) {
