@@ -140,10 +140,11 @@ void GraphBuilder::add_operator(const onnx::NodeProto& proto, const NodeOrder& o
     const bool left_out = name.empty() || (i > 0 && drops_unread(node.op) && !order.read.contains(name));
     node.outputs.push_back(left_out ? kNoValue : add_output(name));
   }
-  if (scope_.opsets->onnx < 6) node.attributes.erase("consumed_inputs");  // a hint for in-place execution, long gone
+  node.attributes.erase("consumed_inputs");  // a hint for in-place execution, long gone
   NodeRewrite rewrite(editor_, std::move(node), scope_.opsets->onnx, file_.options);
   const OperatorForm* form = find_form(proto.op_type());
   if (form && form->rewrite) form->rewrite(rewrite);
+  refuse_unknown_attributes(rewrite.node, rewrite.opset);
   for (const std::string& note : rewrite.notes) notes_.add(fmt::format("{}: {}", proto.op_type(), note), describe(proto));
   rewrite.finish();
 }

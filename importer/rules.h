@@ -22,6 +22,10 @@ struct OperatorForm {
 const OperatorForm* find_form(std::string_view name);
 std::span<const OperatorForm> all_forms();
 
+// After a node's rewriting. Throws InvalidModel for an attribute that the form of opset 24 does not have and no rule took: it could change the
+// answer, and nobody reads it (Clip's `max` at opset 13). Names that begin with "__" are the exporter's own, as in ONNX's checker.
+void refuse_unknown_attributes(const Node& node, std::int64_t opset);
+
 // One rule a file in importer/rules/.
 void rewrite_arithmetic(NodeRewrite&);
 void rewrite_batch_normalization(NodeRewrite&);

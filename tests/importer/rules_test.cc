@@ -148,6 +148,19 @@ TEST(Rules, BatchNormalizationWithoutSpatialIsArithmetic) {
   expect_close(out[0], f32({2, 1, 2}, {5, 7, 7, 9}), 1e-5, 1e-5);  // (x - mean) / sqrt(var) * scale + bias
 }
 
+// What nobody reads could change the answer: a form of another opset, a name that no form has.
+TEST(Rules, UnknownAttributesAreRefused) {
+  const auto said = [](const std::string& op, std::int64_t opset, const std::string& attribute) {
+    return refusal(model_bytes(one_node(op, opset, {{2, 2}}, {attribute})));
+  };
+  EXPECT_NE(said("Clip", 13, float_attribute("max", 6)).find("Clip has no attribute \"max\" at opset 13 (it has none)"), std::string::npos);
+  EXPECT_NE(said("LeakyRelu", 13, float_attribute("slope", 1)).find("(it has alpha)"), std::string::npos);
+  EXPECT_NE(said("Pad", 11, float_attribute("value", 1)).find("\"value\""), std::string::npos);
+  EXPECT_NE(said("SpaceToDepth", 13, text_attribute("mode", "CRD")).find("(it has blocksize)"), std::string::npos);
+  import_one("Relu", 13, {{2}}, {int_attribute("__exporter", 1)});
+  import_one("Relu", 7, {{2}}, {ints_attribute("consumed_inputs", {0})});  // a hint, whatever the opset
+}
+
 TEST(Rules, DropoutIsOff) {
   const Graph seven = import_one("Dropout", 7, {{2}}, {float_attribute("ratio", 0.25f)});
   expect_close(constant_operand(seven, seven.nodes[0], 1), f32({}, {0.25f}));
