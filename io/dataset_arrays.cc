@@ -16,6 +16,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::int64_t kMostSamples = 1 << 25;  // of a set in memory
+
 bool is_byte_image(DType dtype, std::span<const std::int64_t> shape) {
   return dtype == DType::kU8 && (shape.size() == 2 || (shape.size() == 3 && (shape[2] == 1 || shape[2] == 3)));
 }
@@ -106,13 +108,18 @@ void convert_sample(const Tensor& sample, const DatasetOptions& o, std::span<flo
 
 std::vector<std::int64_t> class_indices(const Tensor& labels) {
   if (labels.rank() < 1) throw InvalidData("labels must lie along a first dimension, are one number");
-  const auto values = labels.to_doubles();
   const std::int64_t n = labels.shape()[0], width = n == 0 ? 1 : labels.size() / n;
   if (width < 1 || (width > 1 && labels.rank() > 2))
     throw InvalidData(fmt::format("labels must be class numbers or one-hot rows, have shape {}", to_string(labels.shape())));
   std::vector<std::int64_t> indices;
+  constexpr std::int64_t kAtOnce = 1024;  // rows as double, which may be eight times what is stored
+  std::vector<double> values;
   for (std::int64_t i = 0; i < n; ++i) {
-    const auto row = std::span(values).subspan(static_cast<std::size_t>(i * width), static_cast<std::size_t>(width));
+    if (i % kAtOnce == 0) {
+      const auto* at = static_cast<const std::byte*>(labels.data()) + static_cast<std::size_t>(i * width) * size_of(labels.dtype());
+      values = Tensor::view(labels.dtype(), {std::min(kAtOnce, n - i), width}, at, nullptr).to_doubles();
+    }
+    const auto row = std::span(values).subspan(static_cast<std::size_t>(i % kAtOnce * width), static_cast<std::size_t>(width));
     if (width > 1) {
       indices.push_back(largest(row, i));
       continue;
@@ -128,9 +135,11 @@ std::unique_ptr<Dataset> open_arrays(const std::string& path, Tensor samples, Te
                       [&]() -> std::unique_ptr<Dataset> {
                         if (samples.rank() < 2)
                           throw InvalidData(fmt::format("samples must lie along a first dimension, the shape is {}", to_string(samples.shape())));
+                        if (samples.shape()[0] > kMostSamples)
+                          throw InvalidData(fmt::format("there are {} samples, more than the limit of {}", samples.shape()[0], kMostSamples));
+                        if (labels && labels.rank() > 0 && labels.shape()[0] != samples.shape()[0])
+                          throw InvalidData(fmt::format("there are {} samples and {} labels", samples.shape()[0], labels.shape()[0]));
                         auto indices = labels ? class_indices(labels) : std::vector<std::int64_t>();
-                        if (labels && static_cast<std::int64_t>(indices.size()) != samples.shape()[0])
-                          throw InvalidData(fmt::format("there are {} samples and {} labels", samples.shape()[0], indices.size()));
                         return std::make_unique<Arrays>(path, std::move(samples), std::move(indices), o);
                       });
 }

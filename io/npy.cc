@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "io/read_file.h"
+#include "io/file_handle.h"
 #include "io/save_file.h"
 #include "runtime/base/error.h"
 
@@ -14,6 +14,7 @@ namespace tandem::io {
 namespace {
 
 constexpr std::string_view kMagic = "\x93NUMPY";
+constexpr std::int64_t kMaxHeader = 1 << 20;
 
 struct TypeName {
   const char* name;
@@ -118,37 +119,55 @@ Tensor from_fortran(const Tensor& t) {
 
 }  // namespace
 
-Tensor parse_npy(std::span<const std::byte> bytes) {
-  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  if (!text.starts_with(kMagic) || text.size() < 12) throw InvalidData("not a .npy file");
-  const auto byte_at = [&](std::size_t i) { return static_cast<std::size_t>(static_cast<unsigned char>(text[i])); };
-  const std::size_t version = byte_at(6), fields = version == 1 ? 10 : 12;
+Tensor read_npy(std::int64_t size, const std::function<void(void*, std::size_t)>& read) {
+  unsigned char start[12] = {};
+  if (size < static_cast<std::int64_t>(sizeof start)) throw InvalidData("not a .npy file");
+  read(start, 10);
+  if (std::memcmp(start, kMagic.data(), kMagic.size()) != 0) throw InvalidData("not a .npy file");
+  const int version = start[6];
   if (version < 1 || version > 3) throw InvalidData(fmt::format(".npy format version {} is not known", version));
-  const std::size_t length = version == 1 ? byte_at(8) | byte_at(9) << 8 : byte_at(8) | byte_at(9) << 8 | byte_at(10) << 16 | byte_at(11) << 24;
-  if (length > text.size() - fields) throw InvalidData("the .npy file is cut within its header");
-  const Header h = parse_header(text.substr(fields, length));
+  if (version > 1) read(start + 10, 2);
+  const std::int64_t left = size - (version == 1 ? 10 : 12);
+  const std::int64_t length = start[8] | start[9] << 8 | start[10] << 16 | std::int64_t{start[11]} << 24;
+  if (length > left) throw InvalidData("the .npy file is cut within its header");
+  if (length > kMaxHeader) throw InvalidData(fmt::format("the .npy header has {} bytes, more than the limit of {}", length, kMaxHeader));
+  std::string dict(static_cast<std::size_t>(length), '\0');
+  read(dict.data(), dict.size());
+  const Header h = parse_header(dict);
   std::int64_t count = 0;
   try {
     count = elements(h.shape);
   } catch (const Error&) {
     throw InvalidData("the .npy header's shape is absurd");
   }
-  const std::string_view data = text.substr(fields + length);
-  if (data.size() / size_of(h.dtype) < static_cast<std::size_t>(count) || data.size() != static_cast<std::size_t>(count) * size_of(h.dtype)) {
-    throw InvalidData(fmt::format("the .npy file holds {} bytes of data, its shape {} needs {} of type {}", data.size(), to_string(h.shape), count,
-                                  name_of(h.dtype)));
+  const auto bytes = left - length, width = static_cast<std::int64_t>(size_of(h.dtype));
+  if (bytes % width != 0 || bytes / width != count) {
+    throw InvalidData(
+        fmt::format("the .npy file holds {} bytes of data, its shape {} needs {} of type {}", bytes, to_string(h.shape), count, name_of(h.dtype)));
   }
   Tensor t(h.dtype, h.shape);
-  if (!data.empty()) std::memcpy(t.mutable_data(), data.data(), data.size());
+  read(t.mutable_data(), static_cast<std::size_t>(bytes));
   if (h.swapped) swap_bytes(t);
   return h.fortran && t.rank() > 1 ? from_fortran(t) : t;
+}
+
+Tensor parse_npy(std::span<const std::byte> bytes) {
+  const std::byte* at = bytes.data();
+  return read_npy(static_cast<std::int64_t>(bytes.size()), [&](void* to, std::size_t n) {
+    if (n > 0) std::memcpy(to, at, n);
+    at += n;
+  });
 }
 
 Tensor read_npy(const std::string& file) {
   return with_context([&] { return file; },
                       [&] {
-                        const auto bytes = read_file(file, std::int64_t{64} << 30);
-                        return parse_npy(std::as_bytes(std::span(bytes)));
+                        const FileHandle handle(file);
+                        std::int64_t at = 0;
+                        return read_npy(handle.size(), [&](void* to, std::size_t n) {
+                          handle.read_at(at, to, n);
+                          at += static_cast<std::int64_t>(n);
+                        });
                       });
 }
 

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 
@@ -12,6 +14,8 @@ namespace tandem::io {
 // All of Tensor's types that numpy has (bool, integers, float16, float32, float64), little- or big-endian, C or Fortran order; the result is
 // row-major and owns its bytes. Type, shape and length must agree before memory is taken. Throws InvalidData.
 Tensor parse_npy(std::span<const std::byte> bytes);
+// From a source of `size` bytes that are read from front to back.
+Tensor read_npy(std::int64_t size, const std::function<void(void* to, std::size_t bytes)>& read);
 Tensor read_npy(const std::string& file);
 
 // The file's bytes. bfloat16, which numpy lacks, is written as float32.

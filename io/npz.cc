@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 #include <zip.h>
 
-#include <vector>
-
 #include "io/expansion.h"
 #include "io/file_handle.h"
 #include "io/npy.h"
@@ -56,19 +54,20 @@ Tensor NpzFile::read(const std::string& name) const {
     zip_stat_t entry;
     zip_stat_init(&entry);
     if (index < 0 || zip_stat_index(zip_.get(), static_cast<zip_uint64_t>(index), 0, &entry) != 0) throw InvalidData("there is no such array");
-    std::vector<std::byte> bytes(static_cast<std::size_t>(checked_size(entry, bytes_)));
+    const std::int64_t size = checked_size(entry, bytes_);
     const std::unique_ptr<zip_file_t, int (*)(zip_file_t*)> file(zip_fopen_index(zip_.get(), static_cast<zip_uint64_t>(index), 0), zip_fclose);
     if (!file) throw InvalidData(fmt::format("it cannot be read: {}", zip_strerror(zip_.get())));
-    std::size_t at = 0;
-    while (at < bytes.size()) {
-      const zip_int64_t got = zip_fread(file.get(), bytes.data() + at, bytes.size() - at);
-      if (got <= 0) throw InvalidData(fmt::format("it is cut or damaged: {}", got < 0 ? zip_file_strerror(file.get()) : "data is missing"));
-      at += static_cast<std::size_t>(got);
-    }
+    Tensor tensor = read_npy(size, [&](void* to, std::size_t bytes) {
+      for (std::size_t at = 0; at < bytes;) {
+        const zip_int64_t got = zip_fread(file.get(), static_cast<char*>(to) + at, bytes - at);
+        if (got <= 0) throw InvalidData(fmt::format("it is cut or damaged: {}", got < 0 ? zip_file_strerror(file.get()) : "data is missing"));
+        at += static_cast<std::size_t>(got);
+      }
+    });
     char more;  // reading past the end makes libzip compare the checksum
     const zip_int64_t rest = zip_fread(file.get(), &more, 1);
     if (rest != 0) throw InvalidData(rest < 0 ? "it is damaged: its checksum is wrong" : "it holds more than the archive says");
-    return parse_npy(bytes);
+    return tensor;
   });
 }
 

@@ -126,8 +126,8 @@ TEST(Expansion, IsBounded) {
   constexpr std::int64_t kGiB = std::int64_t{1} << 30;
   EXPECT_EQ(expansion_limit(0), 4096);
   EXPECT_EQ(expansion_limit(1000), 1032 * 1000 + 4096);
-  EXPECT_EQ(expansion_limit(2'000'000), kGiB);
-  EXPECT_EQ(expansion_limit(kGiB), 200 * kGiB);
+  EXPECT_EQ(expansion_limit(2'000'000), kGiB / 4);
+  EXPECT_EQ(expansion_limit(kGiB), 32 * kGiB);
 }
 
 TEST_F(DatasetTest, ClassFolders) {

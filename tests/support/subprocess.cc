@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -65,6 +66,7 @@ bool collect(int out, int err, Finished& finished, int timeout_seconds) {
 Finished run_program(const std::vector<std::string>& argv, const Launch& launch) {
   if (access(argv.at(0).c_str(), X_OK) != 0) throw std::runtime_error("cannot run " + argv[0]);
   Pipe out, err;
+  const auto start = std::chrono::steady_clock::now();
   const pid_t child = fork();
   if (child < 0) throw std::runtime_error(std::strerror(errno));
   if (child == 0) become(argv, launch, out.ends[1], err.ends[1]);
@@ -76,7 +78,10 @@ Finished run_program(const std::vector<std::string>& argv, const Launch& launch)
   close(out.ends[0]);
   close(err.ends[0]);
   int status = 0;
-  waitpid(child, &status, 0);
+  rusage used{};
+  wait4(child, &status, 0, &used);
+  finished.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  finished.peak_kilobytes = used.ru_maxrss;
   if (WIFEXITED(status)) finished.code = WEXITSTATUS(status);
   if (WIFSIGNALED(status)) finished.signal = WTERMSIG(status);
   return finished;

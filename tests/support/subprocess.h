@@ -12,6 +12,8 @@ struct Finished {
   int signal = 0;  // the signal it died of
   bool timed_out = false;
   std::string out, err;
+  double seconds = 0;       // from start to end
+  long peak_kilobytes = 0;  // most memory at once, of it and of its children that ended (never less than the caller had)
 };
 
 struct Launch {
