@@ -150,7 +150,33 @@ std::vector<Part> parts_of(const std::string& format, const Bytes& b) {
       at = end;
     }
   }
+  if (format == "npz") {
+    for (std::size_t at = 0; at + 22 <= b.size(); ++at) {
+      if (b[at] != 'P' || b[at + 1] != 'K' || b[at + 2] > 8) continue;
+      const std::size_t end = std::min(at + 46, b.size());
+      parts.push_back({at, at + 4, end, end});
+    }
+  }
   return parts;
+}
+
+// Another number in the text of a .npy header, whose length is made right again.
+void damage_npy(Bytes& bytes, Random& r) {
+  std::vector<std::pair<std::size_t, std::size_t>> numbers;
+  const std::size_t end = std::min<std::size_t>(bytes.size(), 128);
+  for (std::size_t at = 10; at < end; ++at) {
+    std::size_t to = at;
+    while (to < end && bytes[to] >= '0' && bytes[to] <= '9') ++to;
+    if (to > at) numbers.emplace_back(at, to);
+    at = to;
+  }
+  if (numbers.empty()) return damage_once(bytes, {}, r);
+  const auto [from, to] = numbers[r.below(numbers.size())];
+  const std::uint64_t number = awkward_number(r);
+  const std::string text = r.chance(50) ? std::to_string(number) : std::to_string(static_cast<std::int64_t>(number));
+  bytes.erase(bytes.begin() + offset(from), bytes.begin() + offset(to));
+  bytes.insert(bytes.begin() + offset(from), text.begin(), text.end());
+  write_integer(bytes, 8, 2, true, read_little(bytes, 8, 2) + text.size() - (to - from));
 }
 
 void damage_part(const std::string& format, Bytes& bytes, Random& r) {
@@ -190,8 +216,10 @@ void damage_fields(const std::string& format, Bytes& bytes, std::span<const std:
   for (std::size_t n = 1 + r.below(3); n > 0; --n) {
     if (format == "onnx") {
       damage_protobuf(bytes, other, r);
-    } else if (format == "png" || format == "jpeg" || format == "webp") {
+    } else if (format == "png" || format == "jpeg" || format == "webp" || format == "npz") {
       damage_part(format, bytes, r);
+    } else if (format == "npy" && r.chance(70)) {
+      damage_npy(bytes, r);
     } else if (!bytes.empty()) {
       awkward_integer(bytes, 64, r);
     }

@@ -30,7 +30,8 @@ std::uint64_t awkward_number(Random& r);
 void damage_bytes(Bytes& bytes, std::span<const std::uint8_t> other, Random& r);
 
 // Fields of the format changed so that the rest still fits: a reader gets past its first checks. Formats: "onnx" (fields of the protobuf
-// tree), "png" (chunks, checksums made right again), "jpeg" (segments), "webp" (RIFF chunks); others: integers in the first 64 bytes.
+// tree), "png" (chunks, checksums made right again), "jpeg" (segments), "webp" (RIFF chunks), "npz" (headers of the
+// archive), "npy" (numbers of the header's text); others: integers in the first 64 bytes.
 void damage_fields(const std::string& format, Bytes& bytes, std::span<const std::uint8_t> other, Random& r);
 
 // Either of them, as the number says.

@@ -22,6 +22,17 @@ arrays["text"] = np.array(["ab", "c"])
 np.savez("types.npz", **arrays)
 
 images = (np.arange(3 * 4 * 5) * 3 % 256).astype(np.uint8).reshape(3, 4, 5)
+# Seeds of the fuzzer.
+for name, array in [
+    ("plain.npy", np.arange(6, dtype="<f4").reshape(2, 3)),
+    ("big_endian_fortran.npy", np.asfortranarray(np.arange(24, dtype=">i8").reshape(2, 3, 4))),
+    ("scalar.npy", np.array(7, np.uint8)),
+    ("half.npy", np.ones((1, 2, 1, 2), np.float16)),
+]:
+    np.save(name, array)
+with open("version2.npy", "wb") as f:
+    np.lib.format.write_array(f, np.arange(3, dtype=np.int16), version=(2, 0))
+
 np.savez_compressed("digits.npz", x_train=images[:1], y_train=np.array([9]), x_test=images, y_test=np.array([2, 0, 1]))
 
 
@@ -34,6 +45,8 @@ def pack(name, data):
         f.write(gzip.compress(data, mtime=0))
 
 
+with open("plain-images-idx3-ubyte", "wb") as f:
+    f.write(idx(images))
 pack("t10k-images-idx3-ubyte.gz", idx(images))
 pack("t10k-labels-idx1-ubyte.gz", idx(np.array([2, 0, 1], np.uint8)))
 pack("bomb-images-idx3-ubyte.gz", bytes([0, 0, 8, 3]) + struct.pack(">3I", 3000, 1000, 1000) + bytes(100000))
