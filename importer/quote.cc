@@ -1,11 +1,19 @@
 #include "importer/quote.h"
 
+#include <fmt/format.h>
+
 namespace tandem {
 
 std::string quote(std::string_view name) {
   constexpr std::size_t kShown = 200;
   std::string out = "\"";
-  for (const char c : name.substr(0, kShown)) out.push_back(static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c);
+  for (const char c : name.substr(0, kShown)) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte == 0x7f)
+      out += fmt::format("\\x{:02x}", byte);
+    else
+      out += c;
+  }
   out += name.size() > kShown ? "...\"" : "\"";
   return out;
 }

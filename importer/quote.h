@@ -1,4 +1,4 @@
-// Names from files in messages: quoted, shortened, control characters replaced.
+// Names from files in messages: quoted, shortened, control characters as \x0a.
 #pragma once
 
 #include <string>
