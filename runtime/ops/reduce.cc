@@ -112,7 +112,7 @@ A from_double(double v) {
 
 template <Kind kKind, class A>
 void accumulate(A& sum, A v) {
-  if constexpr (kKind == Kind::kMax || kKind == Kind::kLogSumExp)
+  if constexpr (kKind == Kind::kMax)
     sum = v > sum || is_nan(v) ? v : sum;
   else if constexpr (kKind == Kind::kMin)
     sum = v < sum || is_nan(v) ? v : sum;
@@ -120,7 +120,7 @@ void accumulate(A& sum, A v) {
     sum = multiply(sum, v);
   else if constexpr (kKind == Kind::kL1)
     sum = add(sum, magnitude(v));
-  else if constexpr (kKind == Kind::kL2 || kKind == Kind::kSumSquare)
+  else if constexpr (kKind == Kind::kSumSquare)
     sum = add(sum, multiply(v, v));
   else
     sum = add(sum, v);
@@ -145,17 +145,42 @@ struct Loops {
   std::int64_t count;
 };
 
-// Sums of `n` outputs that lie `step` input elements apart.
+// Takes `rows` rows of `n` elements, `row_step` and `step` apart, into the sums of n outputs.
+template <class A, class T>
+using AddRows = void (*)(const T* x, std::int64_t row_step, std::int64_t rows, std::int64_t step, std::int64_t n, A* sum);
 template <Kind kKind, class A, class T>
-void sums(const Loops& l, const T* x, std::int64_t step, std::int64_t n, A* sum) {
-  std::fill(sum, sum + n, first_value<A>(kKind));
+void add_rows(const T* x, std::int64_t row_step, std::int64_t rows, std::int64_t step, std::int64_t n, A* sum) {
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const T* row = x + r * row_step;
+    for (std::int64_t j = 0; j < n; ++j) accumulate<kKind>(sum[j], static_cast<A>(row[j * step]));
+  }
+}
+template <class A, class T>
+AddRows<A, T> add_rows_of(Kind kind) {
+  switch (kind) {
+    case Kind::kMax:
+      return add_rows<Kind::kMax, A, T>;
+    case Kind::kMin:
+      return add_rows<Kind::kMin, A, T>;
+    case Kind::kProd:
+      return add_rows<Kind::kProd, A, T>;
+    case Kind::kL1:
+      return add_rows<Kind::kL1, A, T>;
+    case Kind::kL2:
+    case Kind::kSumSquare:
+      return add_rows<Kind::kSumSquare, A, T>;
+    default:
+      return add_rows<Kind::kSum, A, T>;
+  }
+}
+
+// Sums of `n` outputs that lie `step` input elements apart.
+template <class A, class T>
+void sums(Kind kind, const Loops& l, const T* x, std::int64_t step, std::int64_t n, A* sum) {
+  const auto add = add_rows_of<A, T>(kind);
+  std::fill(sum, sum + n, first_value<A>(kind));
   for (int task = 0; task < l.reduced.tasks(); ++task) {
-    l.reduced.for_each_run(task, [&](const std::int64_t* at, std::int64_t run) {
-      for (std::int64_t r = 0; r < run; ++r) {
-        const T* row = x + at[0] + r * l.reduced.step(0);
-        for (std::int64_t j = 0; j < n; ++j) accumulate<kKind>(sum[j], static_cast<A>(row[j * step]));
-      }
-    });
+    l.reduced.for_each_run(task, [&](const std::int64_t* at, std::int64_t run) { add(x + at[0], l.reduced.step(0), run, step, n, sum); });
   }
 }
 
@@ -164,7 +189,7 @@ template <class A, class T>
 void log_sums(const Loops& l, const T* x, std::int64_t step, std::int64_t n, A* sum) {
   for (std::int64_t j = 0; j < n; ++j) {
     A top;
-    sums<Kind::kMax>(l, x + j * step, 1, 1, &top);
+    sums(Kind::kMax, l, x + j * step, 1, 1, &top);
     const double shift = std::isinf(static_cast<double>(top)) || l.count == 0 ? 0.0 : static_cast<double>(top);
     double total = 0;
     for (int task = 0; task < l.reduced.tasks(); ++task) {
@@ -178,52 +203,25 @@ void log_sums(const Loops& l, const T* x, std::int64_t step, std::int64_t n, A* 
   }
 }
 
-template <Kind kKind, class T>
-Kernel kernel(const Loops& l) {
+template <class T>
+Kernel kernel_of(Kind kind, const Loops& l) {
   using A = std::conditional_t<std::is_floating_point_v<T>, double, std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>>;
-  return Kernel::single("plain", l.kept.tasks(), [l](const KernelArgs& k, int task) {
+  return Kernel::single("plain", l.kept.tasks(), [kind, l](const KernelArgs& k, int task) {
     std::array<A, kChunk> sum;
     const std::int64_t in_step = l.kept.step(1), out_step = l.kept.step(0);
     l.kept.for_each_run(task, [&](const std::int64_t* at, std::int64_t run) {
       for (std::int64_t first = 0; first < run; first += kChunk) {
         const std::int64_t n = std::min(kChunk, run - first);
         const T* x = k.input<T>(0) + at[1] + first * in_step;
-        if constexpr (kKind == Kind::kLogSumExp)
+        if (kind == Kind::kLogSumExp)
           log_sums(l, x, in_step, n, sum.data());
         else
-          sums<kKind>(l, x, in_step, n, sum.data());
+          sums(kind, l, x, in_step, n, sum.data());
         T* y = k.output<T>(0) + at[0] + first * out_step;
-        for (std::int64_t j = 0; j < n; ++j) y[j * out_step] = static_cast<T>(finish(kKind, sum[static_cast<std::size_t>(j)], l.count));
+        for (std::int64_t j = 0; j < n; ++j) y[j * out_step] = static_cast<T>(finish(kind, sum[static_cast<std::size_t>(j)], l.count));
       }
     });
   });
-}
-
-template <class T>
-Kernel of_kind(Kind kind, const Loops& l) {
-  switch (kind) {
-    case Kind::kMean:
-      return kernel<Kind::kMean, T>(l);
-    case Kind::kSum:
-      return kernel<Kind::kSum, T>(l);
-    case Kind::kMax:
-      return kernel<Kind::kMax, T>(l);
-    case Kind::kMin:
-      return kernel<Kind::kMin, T>(l);
-    case Kind::kProd:
-      return kernel<Kind::kProd, T>(l);
-    case Kind::kL1:
-      return kernel<Kind::kL1, T>(l);
-    case Kind::kL2:
-      return kernel<Kind::kL2, T>(l);
-    case Kind::kSumSquare:
-      return kernel<Kind::kSumSquare, T>(l);
-    case Kind::kLogSum:
-      return kernel<Kind::kLogSum, T>(l);
-    case Kind::kLogSumExp:
-      return kernel<Kind::kLogSumExp, T>(l);
-  }
-  return {};
 }
 
 Kernel cpu(CpuContext& c) {
@@ -249,9 +247,9 @@ Kernel cpu(CpuContext& c) {
   dispatch(in.dtype, [&](auto tag) {
     using T = decltype(tag);
     if constexpr (std::is_arithmetic_v<T> && !std::is_same_v<T, bool>)
-      kernel = of_kind<T>(p.kind, loops);
+      kernel = kernel_of<T>(p.kind, loops);
     else if constexpr (std::is_same_v<T, bool>)
-      kernel = of_kind<std::uint8_t>(p.kind, loops);  // 0 and 1
+      kernel = kernel_of<std::uint8_t>(p.kind, loops);  // 0 and 1
     else
       throw Unsupported(std::string("needs float32, float64 or integer operands, has ") + std::string(name_of(in.dtype)));
   });
