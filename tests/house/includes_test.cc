@@ -74,6 +74,8 @@ const std::vector<Vendor>& vendors() {
       {"zlib and libzip", {"zlib.h", "zip.h"}, {"io/"}},
       {"oneDNN", {"dnnl", "oneapi/dnnl"}, {"runtime/cpu/", "runtime/ops/"}},
       {"Highway", {"hwy/"}, {"runtime/cpu/", "runtime/ops/"}},
+      {"the network", {"sys/socket.h", "netdb.h", "netinet/", "arpa/", "curl/"}, {"parallel/"}},
+      {"archives that unpack to files", {"archive.h", "libtar.h", "tar.h"}, {}},
       {"CLI11", {"CLI/"}, {"tools/"}},
       {"MPI", {"mpi.h"}, {"parallel/mpi_group.cc"}},
   };

@@ -252,6 +252,44 @@ TEST_F(Hostile, ExternalData) {
   external({std::int64_t{1} << 37}, {{"location", "sparse"}});  // it is all there, but no two elements
 }
 
+// Names of written files are ours, whatever the model calls its data.
+TEST_F(Hostile, ConvertWritesNowhereElse) {
+  folder_.write("in/deep/sub/w.bin", "12345678");
+  folder_.write("x", "untouched");
+  const auto names = [&] {
+    std::vector<std::string> all;
+    for (const auto& entry : fs::recursive_directory_iterator(folder_.path())) all.push_back(entry.path().string());
+    std::sort(all.begin(), all.end());
+    return all;
+  };
+  for (const char* location : {"../../x", "sub/w.bin"}) {
+    OnnxModel m = one_node("Add", 17, {{2}}, {});
+    m.graph.nodes[0].inputs.push_back("w");
+    m.graph.initializers = {external_tensor("w", 1, {2}, {{"location", location}})};
+    const std::string model = folder_.write("in/deep/m.onnx", model_bytes(m)), out = folder_ / "in/out.onnx";
+    std::vector<std::string> before = names();
+    const bool good = location[0] == 's';
+    refused(location, {"convert", model, "-o", out, "-q"}, good ? 0 : 3);
+    if (good) before.push_back(out);
+    std::sort(before.begin(), before.end());
+    EXPECT_EQ(names(), before);
+    EXPECT_EQ(read(folder_ / "x"), "untouched");
+    EXPECT_EQ(read(folder_ / "in/deep/sub/w.bin"), "12345678");
+  }
+}
+
+// A damaged image stops a measurement with its name, or is left out and counted.
+TEST_F(Hostile, DamagedImagesOfASet) {
+  const std::string whole = read(data("images/rgb420.jpg"));
+  for (const char* name : {"a", "b", "c", "d", "e"}) folder_.write(std::string("set/") + name + "/fine.jpg", whole);
+  folder_.write("set/c/cut.jpg", whole.substr(0, whole.size() / 2));
+  EXPECT_NE(refused("stop", {"evaluate", network(), folder_ / "set", "--preprocess", "tf", "-q"}, 4).err.find("cut.jpg"), std::string::npos);
+  const Finished r = run_tandem({"evaluate", network(), folder_ / "set", "--preprocess", "tf", "--bad-files", "skip", "--json"});
+  EXPECT_EQ(r.code, 0) << r.err;
+  EXPECT_NE(r.err.find("cut.jpg"), std::string::npos) << r.err;
+  EXPECT_NE(r.out.find("\"samples\": 5"), std::string::npos) << r.out;
+}
+
 TEST_F(Hostile, AModelThatIsNoFile) {
   fs::create_directory(folder_ / "m.onnx");
   ASSERT_EQ(::mkfifo((folder_ / "pipe.onnx").c_str(), 0600), 0);
