@@ -29,9 +29,8 @@ ConvParams infer_conv(InferContext& c) {
   if (w[1] < 1 || x[1] % p.group != 0 || x[1] / p.group != w[1]) {
     throw InvalidModel(fmt::format("operand 0 has {} channels; weights {} with group {} need {} * {}", x[1], to_string(w), p.group, w[1], p.group));
   }
-  p.window = parse_window(c.attributes(), spatial(x), spatial(w));
-  Shape y{x[0], w[0]};
-  for (const std::int64_t d : window_output(p.window, spatial(x))) y.push_back(d);
+  p.window = conv_window(c.attributes(), x, w);
+  Shape y = image_shape(x[0], w[0], p.window);
   check_residual(c, y);
   c.set_output(0, c.dtype(0), std::move(y));
   return p;

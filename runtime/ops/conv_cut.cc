@@ -55,15 +55,15 @@ PixelCut::Part PixelCut::part(int task) const {
   return p;
 }
 
-DepthwiseWindow depthwise_window(const Window& w, const Shape& x, const Shape& y) {
+DepthwiseWindow depthwise_window(const Window& w) {
   DepthwiseWindow d{.kernel = {1, 1}, .strides = {1, 1}, .dilations = {1, 1}, .begin = {0, 0}, .in = {1, 1}, .out = {1, 1}};
   for (std::size_t i = 0, to = 2 - w.rank(); i < w.rank(); ++i, ++to) {
     d.kernel[to] = w.kernel[i];
     d.strides[to] = w.strides[i];
     d.dilations[to] = w.dilations[i];
     d.begin[to] = w.begin[i];
-    d.in[to] = x[i + 2];
-    d.out[to] = y[i + 2];
+    d.in[to] = w.input[i];
+    d.out[to] = w.output[i];
   }
   return d;
 }

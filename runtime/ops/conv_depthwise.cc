@@ -65,7 +65,7 @@ void run_depthwise(const Job& j, const KernelArgs& k, int task) {
 Kernel fast_depthwise(CpuContext& c, const ConvParams& p) {
   Job j;
   j.conv = p;
-  j.window = depthwise_window(p.window, c.in[0].shape, c.out[0].shape);
+  j.window = depthwise_window(p.window);
   j.channels = c.in[0].shape[1];
   j.x_pitch = c.in[0].channel_pitch;
   j.y_pitch = c.out[0].channel_pitch;

@@ -175,8 +175,8 @@ void take_geometry(Job& j, const CpuContext& c) {
   const Shape &x = c.in[0].shape, &y = c.out[0].shape;
   for (int d = 0; d < 3; ++d) j.in[d] = j.out[d] = j.kernel[d] = j.strides[d] = j.dilations[d] = 1, j.begin[d] = 0;
   for (std::size_t i = 0, to = 3 - w.rank(); i < w.rank(); ++i, ++to) {
-    j.in[to] = x[i + 2];
-    j.out[to] = y[i + 2];
+    j.in[to] = w.input[i];
+    j.out[to] = w.output[i];
     j.kernel[to] = w.kernel[i];
     j.strides[to] = w.strides[i];
     j.dilations[to] = w.dilations[i];

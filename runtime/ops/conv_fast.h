@@ -35,7 +35,7 @@ struct PixelCut {
 PixelCut cut_pixels(const ProductPlan&, std::int64_t images, std::int64_t pixels, std::int64_t outputs, std::int64_t split);
 // Most pixels that cut_pixels puts in a block.
 inline constexpr std::int64_t kLargestBlock = 192;
-DepthwiseWindow depthwise_window(const Window&, const Shape& x, const Shape& y);
+DepthwiseWindow depthwise_window(const Window&);
 // Floats from one row of a product's left side to the next in scratch: rows a power of two apart would share cache sets.
 inline std::int64_t padded_row(std::int64_t depth) { return (depth + 15) / 16 * 16 + (depth % 512 == 0 ? 16 : 0); }
 // Depthwise weights are f32 numbers, rounded to bf16 where the activations are.

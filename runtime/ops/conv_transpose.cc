@@ -19,35 +19,24 @@ void pads_for(Window& w, std::size_t d, std::int64_t total, bool upper) {
   w.end[d] = total - w.begin[d];
 }
 
-Shape resolve(const Attributes& a, std::span<const std::int64_t> in, Window& w) {
-  const std::size_t n = w.rank();
-  const std::string mode = a.text("auto_pad", "NOTSET");
-  const bool upper = mode == "SAME_UPPER", same = upper || mode == "SAME_LOWER";
-  if (!same && mode != "NOTSET" && mode != "VALID" && !mode.empty()) {
-    throw InvalidModel(fmt::format("attribute auto_pad must be NOTSET, SAME_UPPER, SAME_LOWER or VALID, is \"{}\"", mode));
-  }
-  const auto extra = spatial_integers(a, "output_padding", n, 0, 0);
-  const auto wanted = a.has("output_shape") ? spatial_integers(a, "output_shape", n, 0, 1) : std::vector<std::int64_t>{};
-  w.begin.assign(n, 0);
-  w.end.assign(n, 0);
-  if (mode == "NOTSET" || mode.empty()) {
-    const auto pads = spatial_integers(a, "pads", 2 * n, 0, 0);
-    std::copy_n(pads.begin(), n, w.begin.begin());
-    std::copy_n(pads.begin() + static_cast<std::ptrdiff_t>(n), n, w.end.begin());
-  }
-  Shape out;
-  for (std::size_t d = 0; d < n; ++d) {
+Window transposed_window(const Attributes& a, std::span<const std::int64_t> in, std::span<const std::int64_t> kernel) {
+  const WindowAttributes read = read_window(a, in.size(), kernel);
+  const bool upper = read.auto_pad == AutoPad::kSameUpper, same = upper || read.auto_pad == AutoPad::kSameLower;
+  const auto extra = spatial_integers(a, "output_padding", in.size(), 0, 0);
+  const auto wanted = a.has("output_shape") ? spatial_integers(a, "output_shape", in.size(), 0, 1) : std::vector<std::int64_t>{};
+  Window w{{in.begin(), in.end()}, {}, read.kernel, read.strides, read.dilations, read.begin, read.end};
+  for (std::size_t d = 0; d < w.rank(); ++d) {
     const std::int64_t full = w.strides[d] * (in[d] - 1) + extra[d] + w.extent(d);
     if (!wanted.empty()) {
       pads_for(w, d, full - wanted[d], upper);
-      out.push_back(wanted[d]);
+      w.output.push_back(wanted[d]);
       continue;
     }
     if (same) pads_for(w, d, full - in[d] * w.strides[d], upper);
-    out.push_back(full - w.begin[d] - w.end[d]);
-    if (out.back() < 1) throw InvalidModel(fmt::format("pads leave no output in spatial dimension {} (size {} before pads)", d, full));
+    w.output.push_back(full - w.begin[d] - w.end[d]);
+    if (w.output.back() < 1) throw InvalidModel(fmt::format("pads leave no output in spatial dimension {} (size {} before pads)", d, full));
   }
-  return out;
+  return w;
 }
 
 void infer(InferContext& c) {
@@ -59,10 +48,8 @@ void infer(InferContext& c) {
   if (x[1] != w[0] || x[1] % p.group != 0 || outputs < 1) {
     throw InvalidModel(fmt::format("operand 0 has {} channels; weights {} with group {} do not fit", x[1], to_string(w), p.group));
   }
-  p.window = parse_window_shape(c.attributes(), spatial(w));
-  Shape y{x[0], outputs};
-  for (const std::int64_t d : resolve(c.attributes(), spatial(x), p.window)) y.push_back(d);
-  c.set_output(0, c.dtype(0), std::move(y));
+  p.window = transposed_window(c.attributes(), spatial(x), spatial(w));
+  c.set_output(0, c.dtype(0), image_shape(x[0], outputs, p.window));
   c.set_params(std::move(p));
 }
 

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "runtime/cpu/pool_rows.h"
+#include "runtime/ops/conv_params.h"
 #include "runtime/ops/families.h"
 #include "runtime/ops/pool_walk.h"
 
@@ -16,7 +17,7 @@ namespace {
 enum class PoolKind : std::uint8_t { kMax, kAverage, kLp };
 
 struct PoolParams {
-  ResolvedWindow window;
+  Window window;
   PoolKind kind = PoolKind::kMax;
   bool count_pads = false;    // AveragePool: padding counts as cells of value 0
   bool column_major = false;  // MaxPool's Indices: the first spatial dimension runs fastest
@@ -35,8 +36,7 @@ std::vector<std::int64_t> spatial(InferContext& c) {
 
 void finish(InferContext& c, PoolParams p) {
   if (p.kind == PoolKind::kLp && p.p < 1) throw InvalidModel(fmt::format("attribute p must be at least 1, is {}", p.p));
-  Shape out{c.shape(0)[0], c.shape(0)[1]};
-  out.insert(out.end(), p.window.output.begin(), p.window.output.end());
+  const Shape out = image_shape(c.shape(0)[0], c.shape(0)[1], p.window);
   c.set_output(0, c.dtype(0), out);
   if (p.kind == PoolKind::kMax) c.set_output(1, DType::kI64, out);
   c.set_params(std::move(p));

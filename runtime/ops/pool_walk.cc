@@ -10,7 +10,7 @@ constexpr std::int64_t kChannelBlock = 256;   // of a pool with a single output 
 
 }  // namespace
 
-PoolGrid::PoolGrid(const ResolvedWindow& w, const TensorDesc& in, const TensorDesc& out)
+PoolGrid::PoolGrid(const Window& w, const TensorDesc& in, const TensorDesc& out)
     : window(w), images(in.shape[0]), channels(in.shape[1]), in_strides(in.strides()), out_strides(out.strides()) {
   if (out.size() == 0) {
     images = 0;

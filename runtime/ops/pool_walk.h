@@ -13,14 +13,14 @@ inline constexpr std::size_t kMostSpatial = 8;
 
 // One pool over [N, C, spatial...]: how the work is cut, and where things lie. Strides in elements of the operand's own layout.
 struct PoolGrid {
-  ResolvedWindow window;
+  Window window;
   std::int64_t images = 0, channels = 0;
   std::vector<std::int64_t> in_strides, out_strides;  // N, C, spatial
   std::int64_t rows_per_task = 1, channels_per_task = 1;
   std::int64_t row_blocks = 1, channel_blocks = 1;
 
   // Cuts by image, block of output rows and block of channels, from shapes alone.
-  PoolGrid(const ResolvedWindow&, const TensorDesc& in, const TensorDesc& out);
+  PoolGrid(const Window&, const TensorDesc& in, const TensorDesc& out);
   int tasks() const { return static_cast<int>(images * row_blocks * channel_blocks); }
 };
 
@@ -28,7 +28,7 @@ struct PoolGrid {
 struct PoolPixel {
   std::int64_t image = 0, channel_begin = 0, channel_end = 0;
   std::array<std::int64_t, kMostSpatial> at{};
-  std::array<ResolvedWindow::Reach, kMostSpatial> reach{};
+  std::array<Window::Reach, kMostSpatial> reach{};
 
   std::int64_t out_offset(const PoolGrid&) const;  // of channel_begin
   std::int64_t in_offset(const PoolGrid&) const;   // of channel_begin in the image's first pixel

@@ -1,9 +1,9 @@
 // ConvInteger and QLinearConv: sums of (x - zero point) * (w - zero point) in int32; padding is the zero point, so it adds nothing.
 #include <fmt/format.h>
 
+#include "runtime/ops/conv_params.h"
 #include "runtime/ops/families.h"
 #include "runtime/ops/requantize.h"
-#include "runtime/ops/window.h"
 
 namespace tandem {
 namespace {
@@ -11,7 +11,7 @@ namespace {
 constexpr std::int64_t kTaskProducts = 1 << 20;
 
 struct QuantConvParams {
-  ResolvedWindow window;
+  Window window;
   std::int64_t images = 0, channels = 0, outputs = 0, group = 1;
 };
 
@@ -33,15 +33,14 @@ QuantConvParams parse(InferContext& c, const Places& at, Shape* out) {
   p.images = x[0];
   p.channels = x[1];
   p.outputs = w[0];
-  p.group = c.attributes().integer("group", 1);
-  if (p.group < 1 || w[0] % p.group != 0 || x[1] % p.group != 0 || x[1] / p.group != w[1]) {
+  p.group = parse_group(c.attributes());
+  if (w[0] % p.group != 0 || x[1] % p.group != 0 || x[1] / p.group != w[1]) {
     throw InvalidModel(fmt::format("X {} and W {} do not fit with group {}", to_string(x), to_string(w), p.group));
   }
-  p.window = resolve_window(read_window(c.attributes(), x.size() - 2, std::span(w).subspan(2)), std::span(x).subspan(2));
+  p.window = conv_window(c.attributes(), x, w);
   expect_zero_point(c, at.x_zero, at.x, 0);
   expect_zero_point(c, at.w_zero, at.w, p.outputs);
-  *out = {p.images, p.outputs};
-  out->insert(out->end(), p.window.output.begin(), p.window.output.end());
+  *out = image_shape(p.images, p.outputs, p.window);
   return p;
 }
 
@@ -73,9 +72,9 @@ void infer_linear(InferContext& c) {
 
 // Adds one kernel cell's share to a row of outputs along the last dimension.
 template <class T>
-void add_cell(const ResolvedWindow& w, std::int64_t kernel_index, const T* row, std::int32_t x_zero, std::int32_t weight, std::uint32_t* sums) {
+void add_cell(const Window& w, std::int64_t kernel_index, const T* row, std::int32_t x_zero, std::int32_t weight, std::uint32_t* sums) {
   const std::size_t d = w.rank() - 1;
-  const std::int64_t shift = kernel_index * w.dilations[d] - w.pads_begin[d], step = w.strides[d];
+  const std::int64_t shift = kernel_index * w.dilations[d] - w.begin[d], step = w.strides[d];
   const std::int64_t first = shift >= 0 ? 0 : (-shift + step - 1) / step;
   const std::int64_t last = shift >= w.input[d] ? 0 : std::min(w.output[d], (w.input[d] - 1 - shift) / step + 1);
   const T* x = row + shift + first * step;
@@ -85,8 +84,8 @@ void add_cell(const ResolvedWindow& w, std::int64_t kernel_index, const T* row, 
 
 // Where an output row lies and which kernel cells reach into the input, for all dimensions but the last.
 struct RowPlace {
-  std::vector<ResolvedWindow::Reach> reach;
-  RowPlace(const ResolvedWindow& w, std::int64_t row) {
+  std::vector<Window::Reach> reach;
+  RowPlace(const Window& w, std::int64_t row) {
     reach.resize(w.rank() - 1);
     for (std::size_t d = reach.size(); d-- > 0; row /= w.output[d]) reach[d] = w.reach(d, row % w.output[d]);
   }
@@ -96,7 +95,7 @@ struct RowPlace {
 template <class T>
 void row_sums(const QuantConvParams& p, const RowPlace& place, const T* image, std::int32_t x_zero, const Bytes8& w, std::int64_t first_weight,
               std::int32_t w_zero, std::uint32_t* sums) {
-  const ResolvedWindow& win = p.window;
+  const Window& win = p.window;
   const std::size_t last = win.rank() - 1;
   std::fill_n(sums, win.output[last], 0u);
   const std::int64_t cells = elements(win.kernel), plane = elements(win.input), rows = cells / win.kernel[last];

@@ -39,12 +39,11 @@ void infer(InferContext& c) {
   expect_shape(c, kPointwise, want_pointwise, "pointwise weights");
   expect_shape(c, kPointwiseBias, {wp[0]}, "pointwise bias");
   SeparableParams p;
-  p.window = parse_window(c.attributes(), spatial(x), spatial(wd));
+  p.window = conv_window(c.attributes(), x, wd);
   p.pre_relu = c.attributes().integer("pre_relu", 0) != 0;
   p.middle = parse_activation(c.attributes(), "mid_activation");
   p.activation = parse_activation(c.attributes(), "activation");
-  Shape y{x[0], wp[0]};
-  for (const std::int64_t d : window_output(p.window, spatial(x))) y.push_back(d);
+  Shape y = image_shape(x[0], wp[0], p.window);
   expect_shape(c, kResidual, y, "residual");
   c.set_output(0, DType::kF32, std::move(y));
   c.set_params(std::move(p));
@@ -137,7 +136,7 @@ Kernel cpu(CpuContext& c) {
     throw Unsupported("FusedSeparable takes channels-last activations of one type, float32 or bfloat16");
   }
   if (!c.constant(kDepthwise) || !c.constant(kPointwise)) throw Unsupported("FusedSeparable takes constant weights");
-  j.window = depthwise_window(j.params.window, c.in[0].shape, c.out[0].shape);
+  j.window = depthwise_window(j.params.window);
   j.channels = c.in[0].shape[1];
   j.outputs = c.out[0].shape[1];
   j.x_pitch = c.in[0].channel_pitch;

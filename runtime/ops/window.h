@@ -15,20 +15,25 @@ enum class AutoPad : std::uint8_t { kNotSet, kSameUpper, kSameLower, kValid };
 // The attributes kernel_shape, strides, dilations, pads, auto_pad and ceil_mode, with ONNX's defaults filled in. All of one length; kernel,
 // strides and dilations are at least 1, pads at least 0, and every entry below 2^31. Pads are zero under kSameUpper, kSameLower and kValid.
 struct WindowAttributes {
-  std::vector<std::int64_t> kernel, strides, dilations, pads_begin, pads_end;
+  std::vector<std::int64_t> kernel, strides, dilations, begin, end;
   AutoPad auto_pad = AutoPad::kNotSet;
   bool ceil = false;
 };
 
 // Reads and checks them for `rank` spatial dimensions. `kernel` is the kernel's size where the operator has weights (kernel_shape must then
-// agree or be absent); empty: kernel_shape is required. Throws InvalidModel naming the attribute.
+// agree or be absent); empty: kernel_shape is required, and ceil_mode is read. Throws InvalidModel naming the attribute.
 WindowAttributes read_window(const Attributes&, std::size_t rank, std::span<const std::int64_t> kernel = {});
 
-// A window with its padding resolved.
-struct ResolvedWindow {
-  std::vector<std::int64_t> input, output, kernel, strides, dilations, pads_begin, pads_end;
+// An attribute with `count` integers, each within [least, 2^31); all `otherwise` when it is absent. Throws InvalidModel.
+std::vector<std::int64_t> spatial_integers(const Attributes&, const char* name, std::size_t count, std::int64_t otherwise, std::int64_t least);
+
+// A window with its padding resolved; `begin` and `end` are the pads.
+struct Window {
+  std::vector<std::int64_t> input, output, kernel, strides, dilations, begin, end;
 
   std::size_t rank() const { return kernel.size(); }
+  std::int64_t taps() const;                                                               // cells of the kernel
+  std::int64_t extent(std::size_t d) const { return (kernel[d] - 1) * dilations[d] + 1; }  // input cells that one output spans
   // Cells of the input that output position `at` sees along dimension d: kernel indices [first, last), at input index
   // start + k * dilation. Indices outside the range fall into the padding.
   struct Reach {
@@ -43,6 +48,6 @@ struct ResolvedWindow {
 // negative, as TensorFlow (ONNX Runtime crops there). Explicit: floor or ceil of (n + pads - (k - 1) d - 1) / s, plus 1; with ceil
 // the last window is dropped where it would start behind the input (as PyTorch and ONNX Runtime). Throws InvalidModel when a window does not fit into
 // the padded input.
-ResolvedWindow resolve_window(const WindowAttributes&, std::span<const std::int64_t> input);
+Window resolve_window(const WindowAttributes&, std::span<const std::int64_t> input);
 
 }  // namespace tandem

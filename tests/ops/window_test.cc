@@ -20,24 +20,24 @@ Attributes attributes(Ints kernel, Ints strides, Ints pads, std::string auto_pad
   return a;
 }
 
-ResolvedWindow resolve(const Attributes& a, Ints input) { return resolve_window(read_window(a, input.size()), input); }
+Window resolve(const Attributes& a, Ints input) { return resolve_window(read_window(a, input.size()), input); }
 
 TEST(Window, SamePadsTheOddCellAtTheEndOrTheStartAndNeverCrops) {
-  ResolvedWindow w = resolve(attributes({3}, {2}, {}, "SAME_UPPER"), {4});
+  Window w = resolve(attributes({3}, {2}, {}, "SAME_UPPER"), {4});
   EXPECT_EQ(w.output, Ints{2});
-  EXPECT_EQ(w.pads_begin, Ints{0});
-  EXPECT_EQ(w.pads_end, Ints{1});
+  EXPECT_EQ(w.begin, Ints{0});
+  EXPECT_EQ(w.end, Ints{1});
   w = resolve(attributes({3}, {2}, {}, "SAME_LOWER"), {4});
-  EXPECT_EQ(w.pads_begin, Ints{1});
-  EXPECT_EQ(w.pads_end, Ints{0});
+  EXPECT_EQ(w.begin, Ints{1});
+  EXPECT_EQ(w.end, Ints{0});
   w = resolve(attributes({1}, {5}, {}, "SAME_LOWER"), {9});  // kernel below stride
   EXPECT_EQ(w.output, Ints{2});
-  EXPECT_EQ(w.pads_begin, Ints{0});
-  EXPECT_EQ(w.pads_end, Ints{0});
+  EXPECT_EQ(w.begin, Ints{0});
+  EXPECT_EQ(w.end, Ints{0});
   w = resolve(attributes({2, 3}, {1, 1}, {}, "SAME_UPPER", false, {3, 2}), {5, 6});
   EXPECT_EQ(w.output, (Ints{5, 6}));
-  EXPECT_EQ(w.pads_begin, (Ints{1, 2}));
-  EXPECT_EQ(w.pads_end, (Ints{2, 2}));
+  EXPECT_EQ(w.begin, (Ints{1, 2}));
+  EXPECT_EQ(w.end, (Ints{2, 2}));
 }
 
 TEST(Window, CeilDropsAWindowThatWouldStartBehindTheInput) {
@@ -48,17 +48,17 @@ TEST(Window, CeilDropsAWindowThatWouldStartBehindTheInput) {
 }
 
 TEST(Window, ReachListsTheCellsInsideTheInput) {
-  const ResolvedWindow w = resolve(attributes({3}, {2}, {2, 2}, "NOTSET", true, {2}), {6});
+  const Window w = resolve(attributes({3}, {2}, {2, 2}, "NOTSET", true, {2}), {6});
   ASSERT_EQ(w.output, Ints{4});
   const std::int64_t starts[] = {-2, 0, 2, 4}, firsts[] = {1, 0, 0, 0}, lasts[] = {3, 3, 2, 1}, counts[] = {3, 3, 3, 2};
   for (std::int64_t i = 0; i < 4; ++i) {
-    const ResolvedWindow::Reach r = w.reach(0, i);
+    const Window::Reach r = w.reach(0, i);
     EXPECT_EQ(r.start, starts[i]) << i;
     EXPECT_EQ(r.first, firsts[i]) << i;
     EXPECT_EQ(r.last, lasts[i]) << i;
     EXPECT_EQ(w.padded_count(0, i), counts[i]) << i;
   }
-  const ResolvedWindow outside = resolve(attributes({2}, {1}, {3, 3}), {1});
+  const Window outside = resolve(attributes({2}, {1}, {3, 3}), {1});
   EXPECT_EQ(outside.reach(0, 0).first, outside.reach(0, 0).last);
   EXPECT_EQ(outside.reach(0, 5).first, outside.reach(0, 5).last);
 }
