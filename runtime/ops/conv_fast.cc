@@ -225,7 +225,7 @@ Kernel product_conv(CpuContext& c, const ConvParams& p) {
   j.conv = p;
   take_geometry(j, c);
   const Tensor* w = c.constant(kWeights);
-  j.product = ProductPlan::make(c, j.type, w != nullptr, j.depth, kLargestBlock);
+  j.product = ProductPlan::make(c, j.type, j.depth, kLargestBlock);
   j.cut = cut_pixels(j.product, c.out[0].shape[0], j.out_pixels, j.group_outputs, j.product.panel_width());
   Kernel kernel;
   choose_source(j, kernel);

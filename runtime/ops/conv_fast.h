@@ -17,8 +17,6 @@ std::optional<Kernel> fast_conv(CpuContext&, const ConvParams&);
 
 // One channel and one output per group, at most two spatial dimensions, operands as fast_conv wants them.
 Kernel fast_depthwise(CpuContext&, const ConvParams&);
-// Bytes rounded up to whole cache lines.
-inline std::size_t whole_lines(std::int64_t bytes) { return static_cast<std::size_t>((bytes + 63) / 64 * 64); }
 // True for an absent operand or a channels-last activation of the output's type.
 bool is_hot_activation(const TensorDesc&, DType);
 // How one image's output pixels are cut: tasks of `per_task` pixels worked on `block` at a time, times groups of output panels.

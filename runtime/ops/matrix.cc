@@ -94,34 +94,29 @@ void infer_gemm(InferContext& c) {
 
 template <class T>
 T scaled(T v, float by) {
-  if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>)
+  if constexpr (std::is_floating_point_v<T>)
     return v * by;
-  else if constexpr (std::is_same_v<T, BFloat16>)
-    return T(static_cast<float>(v) * by);
   else
     return by == 1 ? v : static_cast<T>(std::trunc(static_cast<double>(v) * by));
 }
 template <class T>
 T sum(T a, T b) {
-  if constexpr (std::is_same_v<T, BFloat16>)
-    return T(static_cast<float>(a) + static_cast<float>(b));
-  else if constexpr (std::is_integral_v<T>)
+  if constexpr (std::is_integral_v<T>)
     return static_cast<T>(static_cast<std::make_unsigned_t<T>>(a) + static_cast<std::make_unsigned_t<T>>(b));
   else
     return a + b;
 }
 
-// y = alpha * y + beta * C on one block.
-template <class T>
-void finish_block(const GemmParams& g, const KernelArgs& k, const ProductBlock& b, bool has_c) {
-  for (std::int64_t m = b.row; m < b.row + b.rows; ++m) {
-    T* y = k.output<T>(0) + m * g.product.columns + b.column;
+// y = alpha * y + beta * C on one block of sums, rows `stride` apart. T: type of the sums.
+template <class T, class C = T>
+void finish_block(const GemmParams& g, const KernelArgs& k, const ProductBlock& b, bool has_c, T* y, std::int64_t stride) {
+  for (std::int64_t m = b.row; m < b.row + b.rows; ++m, y += stride) {
     if (g.alpha != 1) {
       for (std::int64_t n = 0; n < b.columns; ++n) y[n] = scaled(y[n], g.alpha);
     }
     if (!has_c || g.beta == 0) continue;
-    const T* c = k.input<T>(2) + m * g.c_row_step + b.column * g.c_column_step;
-    for (std::int64_t n = 0; n < b.columns; ++n) y[n] = sum(y[n], scaled(c[n * g.c_column_step], g.beta));
+    const C* c = k.input<C>(2) + m * g.c_row_step + b.column * g.c_column_step;
+    for (std::int64_t n = 0; n < b.columns; ++n) y[n] = sum(y[n], scaled(static_cast<T>(c[n * g.c_column_step]), g.beta));
   }
 }
 
@@ -129,15 +124,16 @@ Kernel gemm_cpu(CpuContext& c) {
   const auto& g = c.params<GemmParams>();
   const bool has_c = c.has_input(2);
   const bool plain_bias = has_c && g.alpha == 1 && g.beta == 1 && g.c_row_step == 0 && g.c_column_step == 1;
-  if (plain_bias && c.in[0].dtype == DType::kF32) return product_kernel(c, g.product, 0, 1, nullptr, 2);
+  const bool half_c = has_c && c.in[2].dtype == DType::kBF16;
+  if (plain_bias && c.in[2].dtype == DType::kF32) return product_kernel(c, g.product, 0, 1, nullptr, 2);
   ProductEpilogue epilogue;
   if (g.alpha != 1 || (has_c && g.beta != 0)) {
-    epilogue = [g, has_c, dtype = c.in[0].dtype](const KernelArgs& k, const ProductBlock& b) {
-      if (dtype == DType::kF32) return finish_block<float>(g, k, b, has_c);
-      dispatch(dtype, [&](auto tag) {
+    epilogue = [g, has_c, half_c, type = sum_type(c.in[0].dtype)](const KernelArgs& k, const ProductBlock& b, void* sums, std::int64_t stride) {
+      if (half_c) return finish_block<float, BFloat16>(g, k, b, true, static_cast<float*>(sums), stride);
+      dispatch(type, [&](auto tag) {
         using T = decltype(tag);
-        if constexpr (std::is_same_v<T, double> || std::is_same_v<T, BFloat16> || (std::is_integral_v<T> && sizeof(T) >= 4))
-          finish_block<T>(g, k, b, has_c);
+        if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double> || (std::is_integral_v<T> && sizeof(T) >= 4))
+          finish_block<T>(g, k, b, has_c, static_cast<T*>(sums), stride);
       });
     };
   }
@@ -159,8 +155,22 @@ Rows gemm_rows(const RowContext& c) {
 
 std::span<const OpDef> matrix_ops() {
   static const OpDef ops[] = {
-      {.name = "Gemm", .min_inputs = 2, .max_inputs = 3, .infer = infer_gemm, .cpu = gemm_cpu, .data_inputs = 7, .rows = gemm_rows},
-      {.name = "MatMul", .min_inputs = 2, .max_inputs = 2, .infer = infer_matmul, .cpu = matmul_cpu, .data_inputs = 3, .rows = matmul_rows},
+      {.name = "Gemm",
+       .min_inputs = 2,
+       .max_inputs = 3,
+       .infer = infer_gemm,
+       .cpu = gemm_cpu,
+       .data_inputs = 3,
+       .rows = gemm_rows,
+       .bf16 = Bf16Rule::kProduct},
+      {.name = "MatMul",
+       .min_inputs = 2,
+       .max_inputs = 2,
+       .infer = infer_matmul,
+       .cpu = matmul_cpu,
+       .data_inputs = 3,
+       .rows = matmul_rows,
+       .bf16 = Bf16Rule::kProduct},
   };
   return ops;
 }

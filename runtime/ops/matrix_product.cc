@@ -4,7 +4,8 @@
 
 #include <algorithm>
 
-#include "runtime/cpu/gemm.h"
+#include "runtime/cpu/activation_rows.h"
+#include "runtime/ops/product_plan.h"
 
 namespace tandem {
 namespace {
@@ -26,95 +27,142 @@ std::vector<std::int64_t> batch_steps(const Shape& batch, const Shape& operand) 
   return steps;
 }
 
-// Rows of A for the product kernel: as they are, or copied together where their elements do not lie side by side.
-const float* dense_rows(const Product& p, const float* a, std::int64_t rows, float* scratch) {
-  if (p.a_k_step == 1) return a;
-  for (std::int64_t k = 0; k < p.depth; ++k) {
-    for (std::int64_t m = 0; m < rows; ++m) scratch[m * p.depth + k] = a[m * p.a_row_step + k * p.a_k_step];
+// A product with sums in f32.
+struct FloatJob {
+  Product p;
+  ProductPlan plan;
+  ProductCut cut;
+  DType a_type, b_type, y_type;
+  std::size_t a, b;
+  std::optional<std::size_t> bias;
+  ProductEpilogue epilogue;
+  bool constant = false;
+  std::size_t matrix_bytes = 0;                                                                              // of one packed matrix
+  std::size_t tiles_at = 0, sums_at = 0;                                                                     // in scratch, behind gathered rows of A
+  bool in_place() const { return a_type == DType::kF32 && p.a_k_step == 1 && (!plan.rounded || plan.amx); }  // tiles round by themselves
+  bool own_sums() const { return y_type != DType::kF32 && epilogue; }
+  std::int64_t all_panels() const { return p.b_matrices * plan.panels(p.columns); }
+};
+
+// Panels [first, last), counted over all matrices of B.
+template <class T>
+void pack_b(const FloatJob& j, const T* b, std::int64_t first, std::int64_t last, std::byte* to) {
+  const std::int64_t panels = j.plan.panels(j.p.columns);
+  for (std::int64_t i = first; i < last; ++i) {
+    const T* matrix = b + i / panels * j.p.depth * j.p.columns;
+    j.plan.pack_panels(j.p.columns, i % panels, i % panels + 1, to + static_cast<std::size_t>(i / panels) * j.matrix_bytes,
+                       [&](std::int64_t k, std::int64_t n) { return static_cast<float>(matrix[k * j.p.b_k_step + n * j.p.b_column_step]); });
   }
-  return scratch;
+}
+void pack_b(const FloatJob& j, const void* b, std::int64_t first, std::int64_t last, std::byte* to) {
+  if (j.b_type == DType::kBF16) return pack_b(j, static_cast<const BFloat16*>(b), first, last, to);
+  pack_b(j, static_cast<const float*>(b), first, last, to);
 }
 
-Kernel f32_kernel(CpuContext& c, const Product& p, std::size_t a, std::size_t b, ProductEpilogue epilogue, std::optional<std::size_t> bias) {
-  const std::int64_t matrix_floats = gemm_packed_floats(p.depth, p.columns), panels = gemm_panels(p.columns);
-  // Panel `index`, counted over all matrices of B.
-  const auto pack = [p, panels, matrix_floats](const float* from, float* to, std::int64_t index) {
-    const float* matrix = from + index / panels * p.depth * p.columns;
-    const std::int64_t panel = index % panels;
-    gemm_pack(p.depth, p.columns, panel, panel + 1, to + index / panels * matrix_floats,
-              [&](std::int64_t k, std::int64_t n) { return matrix[k * p.b_k_step + n * p.b_column_step]; });
-  };
-  const std::int64_t all_panels = p.b_matrices * panels;
-  const auto bytes = static_cast<std::size_t>(p.b_matrices * matrix_floats) * sizeof(float);
+template <class T>
+void gather_rows(const FloatJob& j, const T* a, std::int64_t rows, float* to) {
+  const bool rounds = j.plan.rounded && std::is_same_v<T, float>;
+  for (std::int64_t m = 0; m < rows; ++m, a += j.p.a_row_step, to += j.p.depth) {
+    if constexpr (std::is_same_v<T, BFloat16>) {
+      if (j.p.a_k_step == 1) {
+        widen_row(a, to, j.p.depth, false);
+        continue;
+      }
+    }
+    for (std::int64_t k = 0; k < j.p.depth; ++k) {
+      const auto v = static_cast<float>(a[k * j.p.a_k_step]);
+      to[k] = rounds ? static_cast<float>(BFloat16(v)) : v;
+    }
+  }
+}
+
+void run_block(const FloatJob& j, const KernelArgs& k, std::size_t packed, int task) {
+  const Product& p = j.p;
+  const ProductBlock block = j.cut.block(task);
+  const auto [a_matrix, b_matrix] = p.matrices(block.batch);
+  const std::int64_t a_first = a_matrix * p.rows * p.depth + block.row * p.a_row_step;
+  float* rows = reinterpret_cast<float*>(k.scratch);
+  GemmBlock g;
+  g.rows = block.rows;
+  g.segment_depth = p.depth;
+  g.a = j.in_place() ? k.input<float>(j.a) + a_first : rows;
+  g.a_stride = j.in_place() ? p.a_row_step : p.depth;
+  if (!j.in_place() && j.a_type == DType::kBF16) gather_rows(j, k.input<BFloat16>(j.a) + a_first, block.rows, rows);
+  if (!j.in_place() && j.a_type == DType::kF32) gather_rows(j, k.input<float>(j.a) + a_first, block.rows, rows);
+  g.outputs = p.columns;
+  g.first_panel = block.column / j.plan.panel_width();
+  g.last_panel = j.plan.panels(block.column + block.columns);
+  g.bias = j.bias ? k.input<float>(*j.bias) : nullptr;
+  const std::int64_t at = (block.batch * p.rows + block.row) * p.columns, columns = j.own_sums() ? block.columns : p.columns;
+  float* sums = reinterpret_cast<float*>(k.scratch + j.sums_at);
+  g.type = j.own_sums() ? DType::kF32 : j.y_type;
+  g.c_stride = columns;
+  // The kernel counts columns from the first of the row.
+  if (j.own_sums())
+    g.c = sums - block.column;
+  else
+    g.c = static_cast<std::byte*>(k.out[0]) + static_cast<std::size_t>(at) * size_of(j.y_type);
+  const std::byte* weights = j.constant ? static_cast<const std::byte*>(k.packed[packed]) : k.shared;
+  j.plan.run(g, weights + static_cast<std::size_t>(b_matrix) * j.matrix_bytes, k.scratch + j.tiles_at);
+  if (!j.epilogue) return;
+  if (!j.own_sums()) return j.epilogue(k, block, k.output<float>(0) + at + block.column, p.columns);
+  j.epilogue(k, block, sums, columns);
+  for (std::int64_t m = 0; m < block.rows; ++m)
+    narrow_row(sums + m * columns, k.output<BFloat16>(0) + at + m * p.columns + block.column, block.columns);
+}
+
+Kernel float_kernel(CpuContext& c, const Product& p, std::size_t a, std::size_t b, ProductEpilogue epilogue, std::optional<std::size_t> bias) {
+  const DType a_type = c.in[a].dtype;
+  const bool half = c.precision == Precision::kBF16 || a_type == DType::kBF16;
+  ProductPlan plan = ProductPlan::make(c, half ? DType::kBF16 : DType::kF32, p.depth, 0);
+  const ProductCut cut(p, plan.panel_width(), plan.tile_rows());
+  plan = ProductPlan::make(c, half ? DType::kBF16 : DType::kF32, p.depth, cut.rows_per_task());
+  FloatJob j{p, plan, cut, a_type, c.in[b].dtype, c.out[0].dtype, a, b, bias, std::move(epilogue)};
+  j.matrix_bytes = plan.packed_bytes(p.columns);
+  const std::size_t bytes = static_cast<std::size_t>(p.b_matrices) * j.matrix_bytes;
   Kernel kernel;
-  kernel.implementation = "hwy:gemm_f32";
+  kernel.implementation = plan.name() + ":matrix";
   std::size_t packed = 0;
-  const Tensor* constant = c.constant(b);
-  if (constant) {
-    packed = c.pack(b, fmt::format("matrix:{}:{}:{}", p.b_k_step, p.b_column_step, gemm_panel_width()), bytes,
-                    [pack, all_panels, t = *constant](void* to) {
-                      for (std::int64_t i = 0; i < all_panels; ++i) pack(t.as<float>().data(), static_cast<float*>(to), i);
-                    });
+  if (const Tensor* constant = c.constant(b)) {
+    j.constant = true;
+    packed = c.pack(b, fmt::format("matrix:{}:{}:{}", p.b_k_step, p.b_column_step, plan.key()), bytes,
+                    [j, held = *constant](void* to) { pack_b(j, held.data(), 0, j.all_panels(), static_cast<std::byte*>(to)); });
     c.drop_operand(b);
   } else {
     kernel.shared_bytes = bytes;
-    const std::int64_t per_task = std::max<std::int64_t>(1, kTaskProducts / 8 / std::max<std::int64_t>(1, gemm_panel_floats(p.depth)));
-    kernel.stages.push_back({static_cast<int>(blocks(all_panels, per_task)), [=](const KernelArgs& k, int task) {
-                               for (std::int64_t i = task * per_task; i < std::min(all_panels, (task + 1) * per_task); ++i) {
-                                 pack(k.input<float>(b), reinterpret_cast<float*>(k.shared), i);
-                               }
+    const std::int64_t per_task = std::max<std::int64_t>(1, kTaskProducts / 8 / std::max<std::int64_t>(1, p.depth * plan.panel_width()));
+    kernel.stages.push_back({static_cast<int>(blocks(j.all_panels(), per_task)), [j, per_task](const KernelArgs& k, int task) {
+                               pack_b(j, k.in[j.b], task * per_task, std::min(j.all_panels(), (task + 1) * per_task), k.shared);
                              }});
   }
-  const ProductCut cut(p, gemm_panel_width());
-  const bool is_constant = constant != nullptr;
-  kernel.stages.push_back({cut.tasks(), [=](const KernelArgs& k, int task) {
-                             const ProductBlock block = cut.block(task);
-                             const auto [a_matrix, b_matrix] = p.matrices(block.batch);
-                             const float* x = k.input<float>(a) + a_matrix * p.rows * p.depth + block.row * p.a_row_step;
-                             GemmBlock g;
-                             g.rows = block.rows;
-                             g.segment_depth = p.depth;
-                             g.a = dense_rows(p, x, block.rows, reinterpret_cast<float*>(k.scratch));
-                             g.a_stride = p.a_k_step == 1 ? p.a_row_step : p.depth;
-                             g.packed = (is_constant ? static_cast<const float*>(k.packed[packed]) : reinterpret_cast<const float*>(k.shared)) +
-                                        b_matrix * matrix_floats;
-                             g.outputs = p.columns;
-                             g.first_panel = block.column / gemm_panel_width();
-                             g.last_panel = gemm_panels(block.column + block.columns);
-                             g.bias = bias ? k.input<float>(*bias) : nullptr;
-                             g.c = k.output<float>(0) + (block.batch * p.rows + block.row) * p.columns;
-                             g.c_stride = p.columns;
-                             gemm_run(g);
-                             if (epilogue) epilogue(k, block);
-                           }});
-  if (p.a_k_step != 1) kernel.scratch_bytes = static_cast<std::size_t>(cut.rows_per_task() * p.depth) * sizeof(float);
+  j.tiles_at = whole_lines(j.in_place() ? 0 : cut.rows_per_task() * p.depth * 4);
+  j.sums_at = j.tiles_at + whole_lines(static_cast<std::int64_t>(plan.scratch_bytes()));
+  kernel.scratch_bytes = j.sums_at + (j.own_sums() ? whole_lines(cut.rows_per_task() * std::min(p.columns, cut.columns_per_task()) * 4) : 0);
+  kernel.stages.push_back({cut.tasks(), [j, packed](const KernelArgs& k, int task) { run_block(j, k, packed, task); }});
   return kernel;
 }
 
-// Rows of sums in Sum, element type T.
-template <class T, class Sum>
+// Sums in the operands' own type.
+template <class T>
 Kernel plain_kernel(const Product& p, std::size_t a, std::size_t b, ProductEpilogue epilogue) {
   const ProductCut cut(p, 64);
   const auto run = [=](const KernelArgs& k, int task) {
     const ProductBlock block = cut.block(task);
     const auto [a_matrix, b_matrix] = p.matrices(block.batch);
-    Sum* sums = reinterpret_cast<Sum*>(k.scratch);
-    for (std::int64_t m = block.row; m < block.row + block.rows; ++m) {
-      const T* x = k.input<T>(a) + a_matrix * p.rows * p.depth + m * p.a_row_step;
-      std::fill_n(sums, block.columns, Sum{});
+    T* const y = k.output<T>(0) + (block.batch * p.rows + block.row) * p.columns + block.column;
+    for (std::int64_t m = 0; m < block.rows; ++m) {
+      const T* x = k.input<T>(a) + a_matrix * p.rows * p.depth + (block.row + m) * p.a_row_step;
+      T* sums = y + m * p.columns;
+      std::fill_n(sums, block.columns, T{});
       for (std::int64_t i = 0; i < p.depth; ++i) {
-        const auto v = static_cast<Sum>(x[i * p.a_k_step]);
+        const T v = x[i * p.a_k_step];
         const T* w = k.input<T>(b) + b_matrix * p.depth * p.columns + i * p.b_k_step + block.column * p.b_column_step;
-        for (std::int64_t n = 0; n < block.columns; ++n) sums[n] += v * static_cast<Sum>(w[n * p.b_column_step]);
+        for (std::int64_t n = 0; n < block.columns; ++n) sums[n] += v * w[n * p.b_column_step];
       }
-      T* y = k.output<T>(0) + (block.batch * p.rows + m) * p.columns + block.column;
-      for (std::int64_t n = 0; n < block.columns; ++n) y[n] = static_cast<T>(sums[n]);
     }
-    if (epilogue) epilogue(k, block);
+    if (epilogue) epilogue(k, block, y, p.columns);
   };
-  Kernel kernel = Kernel::single("plain", cut.tasks(), run);
-  kernel.scratch_bytes = static_cast<std::size_t>(p.columns) * sizeof(Sum);
-  return kernel;
+  return Kernel::single("plain", cut.tasks(), run);
 }
 
 }  // namespace
@@ -161,20 +209,21 @@ std::pair<std::int64_t, std::int64_t> Product::matrices(std::int64_t index) cons
   return of;
 }
 
-ProductCut::ProductCut(const Product& p, std::int64_t unit) : batches_(elements(p.batch)), rows_(p.rows), columns_(p.columns) {
+ProductCut::ProductCut(const Product& p, std::int64_t unit, std::int64_t tile_rows)
+    : batches_(elements(p.batch)), rows_(p.rows), columns_(p.columns) {
   if (rows_ == 0 || columns_ == 0) {
     batches_ = 0;
     return;
   }
-  rows_per_task_ = std::min(rows_, kTilesOfTask * gemm_tile_rows());
+  rows_per_task_ = std::min(rows_, kTilesOfTask * tile_rows);
   const double each = static_cast<double>(rows_per_task_) * static_cast<double>(std::max<std::int64_t>(1, p.depth)) * static_cast<double>(unit);
   const auto units = std::clamp<std::int64_t>(static_cast<std::int64_t>(kTaskProducts / each), 1, blocks(columns_, unit));
   columns_per_task_ = units * unit;
   column_blocks_ = blocks(columns_, columns_per_task_);
   if (column_blocks_ == 1) {  // thin products: more rows for a task
     const double row = static_cast<double>(std::max<std::int64_t>(1, p.depth)) * static_cast<double>(columns_);
-    const std::int64_t tiles = static_cast<std::int64_t>(kTaskProducts / row) / gemm_tile_rows();
-    rows_per_task_ = std::min(rows_, std::max(rows_per_task_, tiles * gemm_tile_rows()));
+    const std::int64_t tiles = static_cast<std::int64_t>(kTaskProducts / row) / tile_rows;
+    rows_per_task_ = std::min(rows_, std::max(rows_per_task_, tiles * tile_rows));
   }
   row_blocks_ = blocks(rows_, rows_per_task_);
 }
@@ -192,16 +241,15 @@ ProductBlock ProductCut::block(int task) const {
 Kernel product_kernel(CpuContext& c, const Product& p, std::size_t a, std::size_t b, ProductEpilogue epilogue, std::optional<std::size_t> bias) {
   switch (c.in[a].dtype) {
     case DType::kF32:
-      return f32_kernel(c, p, a, b, std::move(epilogue), bias);
     case DType::kBF16:
-      return plain_kernel<BFloat16, float>(p, a, b, std::move(epilogue));
+      return float_kernel(c, p, a, b, std::move(epilogue), bias);
     case DType::kF64:
-      return plain_kernel<double, double>(p, a, b, std::move(epilogue));
+      return plain_kernel<double>(p, a, b, std::move(epilogue));
     case DType::kI32:
     case DType::kU32:  // two's complement: the sign does not matter
-      return plain_kernel<std::uint32_t, std::uint32_t>(p, a, b, std::move(epilogue));
+      return plain_kernel<std::uint32_t>(p, a, b, std::move(epilogue));
     default:
-      return plain_kernel<std::uint64_t, std::uint64_t>(p, a, b, std::move(epilogue));
+      return plain_kernel<std::uint64_t>(p, a, b, std::move(epilogue));
   }
 }
 

@@ -30,25 +30,31 @@ struct ProductBlock {
   std::int64_t batch = 0, row = 0, rows = 0, column = 0, columns = 0;
 };
 
-// Cuts a product by batch, rows and columns, from its sizes alone. Column blocks are multiples of `column_unit`.
+// Cuts a product by batch, rows and columns, from its sizes alone. Column blocks are multiples of `column_unit`, row blocks of `tile_rows`.
 class ProductCut {
  public:
-  ProductCut(const Product&, std::int64_t column_unit);
+  static constexpr std::int64_t kRowUnit = 6;
+  ProductCut(const Product&, std::int64_t column_unit, std::int64_t tile_rows = kRowUnit);
   int tasks() const { return static_cast<int>(batches_ * row_blocks_ * column_blocks_); }
   ProductBlock block(int task) const;
-  std::int64_t rows_per_task() const { return rows_per_task_; }  // at most
+  std::int64_t rows_per_task() const { return rows_per_task_; }        // at most
+  std::int64_t columns_per_task() const { return columns_per_task_; }  // at most
 
  private:
   std::int64_t batches_ = 0, rows_ = 0, columns_ = 0;
   std::int64_t rows_per_task_ = 1, columns_per_task_ = 1, row_blocks_ = 0, column_blocks_ = 0;
 };
 
-// What follows the product, in place on one block of the dense output; null for nothing.
-using ProductEpilogue = std::function<void(const KernelArgs&, const ProductBlock&)>;
+// Type of a product's sums: f32 for bf16, else the operands' own.
+inline DType sum_type(DType operand) { return operand == DType::kBF16 ? DType::kF32 : operand; }
+
+// What follows the product, in place on one block of sums whose rows lie `stride` elements of sum_type() apart; null for nothing.
+using ProductEpilogue = std::function<void(const KernelArgs&, const ProductBlock&, void* sums, std::int64_t stride)>;
 
 // A kernel for the product of operands `a` and `b` into output 0, of type f32, bf16, f64 or a 32 or 64 bit integer (which wrap around).
-// f32: panels of B are packed once when B is constant, else in a first stage of each run; `bias` names an operand with one float32 for each
-// column to begin the sums with (f32 only). bf16 accumulates in f32.
+// f32 and bf16 (any mixture of them): sums in f32 on the product kernels of the precision; under bf16 both factors are rounded to bf16.
+// Panels of B are packed once when B is constant, else in a first stage of each run; `bias` names a float32 operand with one number for each
+// column to begin the sums with.
 Kernel product_kernel(CpuContext&, const Product&, std::size_t a, std::size_t b, ProductEpilogue epilogue, std::optional<std::size_t> bias = {});
 
 }  // namespace tandem

@@ -201,8 +201,9 @@ enum class LayoutRule : std::uint8_t {
 };
 // What an operator does under --precision bf16 (f32 graph, activations held as bf16).
 enum class Bf16Rule : std::uint8_t {
-  kWiden,  // operands are widened to f32, outputs are f32 (the default: normalisation, softmax, loss, reductions)
-  kStore,  // reads and writes bf16 activations, computes in f32
+  kWiden,    // operands are widened to f32, outputs are f32 (the default: normalisation, softmax, loss, reductions)
+  kStore,    // reads and writes bf16 activations, computes in f32
+  kProduct,  // reads bf16 activations and rounds its other factor; writes bf16 where all readers store it, else f32 (logits, graph outputs)
 };
 
 struct OpDef {

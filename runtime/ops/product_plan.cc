@@ -23,12 +23,12 @@ void convert_rows(const ProductPlan& p, const GemmBlock& g, BFloat16* a) {
 
 }  // namespace
 
-ProductPlan ProductPlan::make(const CpuContext& c, DType type, bool constant_weights, std::int64_t depth, std::int64_t rows) {
+ProductPlan ProductPlan::make(const CpuContext& c, DType type, std::int64_t depth, std::int64_t rows) {
   ProductPlan p;
   p.depth = depth;
   p.rounded = type == DType::kBF16;
   const bool three = type == DType::kF32 && c.precision == Precision::kBF16x3;
-  if (!constant_weights || !(p.rounded || three)) return p;
+  if (!p.rounded && !three) return p;
   p.amx = choose_amx(c.cpu);
   p.parts = three ? 3 : 1;
   const std::int64_t lines = amx_lines(depth);

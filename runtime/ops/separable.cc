@@ -148,7 +148,7 @@ Kernel cpu(CpuContext& c) {
   j.residual = c.has_input(kResidual);
   if (j.residual) j.residual_pitch = c.in[kResidual].channel_pitch;
   j.row_pitch = padded_row(j.channels);
-  j.product = ProductPlan::make(c, j.type, true, j.channels, kLargestBlock);
+  j.product = ProductPlan::make(c, j.type, j.channels, kLargestBlock);
   j.cut = cut_pixels(j.product, c.out[0].shape[0], j.out_pixels, j.outputs, kSplitOutputs);
   pack_weights(c, j);
   Kernel kernel;

@@ -70,13 +70,15 @@ std::vector<Tensor> evaluate(const Graph& graph, const Node& node, const std::ve
     in_pointers.push_back(held.back().data());
   }
   std::vector<void*> out_pointers;
+  EvaluateOptions outputs = options;
+  outputs.store_bf16 = options.store_bf16 && !options.widen_outputs;
   for (const ValueId id : node.outputs) {
     if (id == kNoValue) {
       out.emplace_back();
       out_pointers.push_back(nullptr);
       continue;
     }
-    out.push_back(kernel_desc(plain_desc(graph.value(id).dtype, graph.value(id).shape), true, options));
+    out.push_back(kernel_desc(plain_desc(graph.value(id).dtype, graph.value(id).shape), true, outputs));
     held.emplace_back(out.back().bytes());
     out_pointers.push_back(held.back().data());
   }

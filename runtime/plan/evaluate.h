@@ -19,7 +19,8 @@ struct EvaluateOptions {
   Layout layout = Layout::kPlain;
   std::int64_t extra_pitch = 0;
   Precision precision = Precision::kF32;
-  bool store_bf16 = false;  // hand data operands and outputs over as bf16 (families with Bf16Rule::kStore)
+  bool store_bf16 = false;     // hand data operands and outputs over as bf16 (families with Bf16Rule::kStore or kProduct)
+  bool widen_outputs = false;  // but outputs as f32 (Bf16Rule::kProduct)
   CpuInfo cpu;
 };
 std::vector<Tensor> evaluate(const Graph&, const Node&, const std::vector<Tensor>& operands, const EvaluateOptions&);

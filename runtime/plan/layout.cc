@@ -27,6 +27,7 @@ class LayOut {
         if (in != kNoValue && op.layout == LayoutRule::kChannelsLast) wants_last_.insert({in, true});
       }
     }
+    find_readers();
   }
 
   Program run() {
@@ -76,8 +77,24 @@ class LayOut {
 
   bool computed(ValueId id) const { return !graph_.value(id).known(); }
 
-  DType stored_type(const Node&, const OpDef& op, DType logical) const {
-    return bf16_ && op.bf16 == Bf16Rule::kStore && logical == DType::kF32 ? DType::kBF16 : logical;
+  DType stored_type(const OpDef& op, DType logical) const {
+    return bf16_ && op.bf16 != Bf16Rule::kWiden && logical == DType::kF32 ? DType::kBF16 : logical;
+  }
+  DType output_type(const OpDef& op, ValueId id) const {
+    const DType logical = graph_.value(id).dtype;
+    return op.bf16 == Bf16Rule::kProduct && !read_as_stored_[static_cast<std::size_t>(id)] ? logical : stored_type(op, logical);
+  }
+  // Marks the values whose readers, behind views, all take stored bf16.
+  void find_readers() {
+    read_as_stored_.assign(graph_.values.size(), true);
+    for (const ValueId id : graph_.outputs) read_as_stored_[static_cast<std::size_t>(id)] = false;
+    for (auto node = graph_.nodes.rbegin(); node != graph_.nodes.rend(); ++node) {
+      const OpDef& op = need_op(node->op);
+      const bool stored = op.view ? read_as_stored_[static_cast<std::size_t>(node->outputs[0])] : op.bf16 != Bf16Rule::kWiden;
+      for (const ValueId in : node->inputs) {
+        if (in != kNoValue && !stored) read_as_stored_[static_cast<std::size_t>(in)] = false;
+      }
+    }
   }
 
   void add(const Node& node) {
@@ -94,7 +111,7 @@ class LayOut {
         continue;
       }
       const Value& v = graph_.value(id);
-      item.out.push_back(new_slot(id, describe_tensor(stored_type(node, op, v.dtype), v.shape, layout)));
+      item.out.push_back(new_slot(id, describe_tensor(output_type(op, id), v.shape, layout)));
     }
     program_.items.push_back(std::move(item));
   }
@@ -116,7 +133,7 @@ class LayOut {
     const Value& v = graph_.value(id);
     const bool data = i < 32 ? (op.data_inputs >> i & 1) : op.data_inputs == ~0u;
     if (!data || (!computed(id) && op.layout != LayoutRule::kChannelsLast)) return fetch(id, v.dtype, Layout::kPlain);
-    const DType dtype = computed(id) ? stored_type(node, op, v.dtype) : v.dtype;
+    const DType dtype = computed(id) ? stored_type(op, v.dtype) : v.dtype;
     if (op.layout != LayoutRule::kAny) return fetch(id, dtype, layout);
     const bool whole = node.outputs[0] != kNoValue && v.shape == graph_.value(node.outputs[0]).shape;
     return fetch(id, dtype, whole && node.op != "Transpose" ? layout : slot(main_slot(id)).desc.layout);
@@ -171,6 +188,7 @@ class LayOut {
 
   const Graph& graph_;
   const bool bf16_;
+  std::vector<bool> read_as_stored_;
   std::vector<std::vector<std::int32_t>> slots_of_;
   const std::vector<std::int32_t> uses_;
   std::map<ValueId, bool> wants_last_;

@@ -1,5 +1,5 @@
 // Random problems of the window, matrix and normalisation operators against plain double precision.
-// One problem alone: TANDEM_PROBLEM=1234 test_ops --gtest_filter=Differential.*
+// One problem alone: TANDEM_PROBLEM=1234 test_ops --gtest_filter=Differential.InFloat32 (or InBfloat16, InThreeParts)
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -10,18 +10,17 @@
 namespace tandem::test {
 namespace {
 
-constexpr int kProblems = 5000;
 constexpr int kMostFailures = 20;  // the rest of a broken kernel's failures tell nothing new
 
-TEST(Differential, RandomProblemsAgreeWithDoublePrecision) {
-  int first = 0, last = kProblems;
+void check(Precision precision, int problems) {
+  int first = 0, last = problems;
   if (const char* one = std::getenv("TANDEM_PROBLEM")) {
     first = std::atoi(one);
     last = first + 1;
   }
   int failures = 0;
   for (int i = first; i < last && failures < kMostFailures; ++i) {
-    const Problem problem = make_problem(i);
+    const Problem problem = make_problem(i, precision);
     if (last - first == 1) std::printf("%s\n", problem.line.c_str());
     const std::string failure = failure_of(problem);
     if (failure.empty()) continue;
@@ -29,6 +28,12 @@ TEST(Differential, RandomProblemsAgreeWithDoublePrecision) {
     ADD_FAILURE() << failure;
   }
 }
+
+TEST(Differential, InFloat32) { check(Precision::kF32, 5000); }
+// Operands that are bf16 numbers, sums in f32, results stored as bf16 or f32; half of them on tiles in software.
+TEST(Differential, InBfloat16) { check(Precision::kBF16, 2000); }
+// The f32 network's products from three bf16 parts on tiles in software, as near to double precision as f32's own.
+TEST(Differential, InThreeParts) { check(Precision::kBF16x3, 500); }
 
 }  // namespace
 }  // namespace tandem::test

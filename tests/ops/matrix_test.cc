@@ -120,13 +120,45 @@ TEST(Gemm, EqualsPlainLoopsForOddSizesAndTransposes) {
   }
 }
 
+EvaluateOptions in_bfloat16(bool tiles, bool widen) {
+  EvaluateOptions o{.precision = Precision::kBF16, .store_bf16 = true, .widen_outputs = widen};
+  o.cpu.emulate_amx = tiles;
+  return o;
+}
+
+// 1 + 2^-9 is 1 as bf16; 257 lies between two bf16 numbers, 256 is even.
+TEST(MatMul, Bfloat16RoundsBothFactorsAndAddsInFloat32) {
+  const Tensor row = f32({1, 2}, {1 + 0x1p-9f, 1}), column = f32({2, 1}, {1 + 0x1p-9f, 256}), bias = f32({1}, {0x1p-9f});
+  for (const bool tiles : {false, true}) {
+    for (const std::vector<std::size_t>& constant : {std::vector<std::size_t>{}, {0}, {1}}) {
+      const NodeCase product{.op = "MatMul", .attributes = {}, .operands = {row, column}, .constant = constant};
+      EXPECT_EQ(run_node(product, in_bfloat16(tiles, true))[0].as<float>()[0], 257);
+      EXPECT_EQ(run_node(product, in_bfloat16(tiles, false))[0].as<float>()[0], 256);
+    }
+    // The bias stays float32.
+    for (const float beta : {1.0f, 2.0f}) {
+      Attributes a;
+      a.set("beta", beta);
+      const NodeCase gemm{.op = "Gemm", .attributes = a, .operands = {row, column, bias}, .constant = {1, 2}};
+      EXPECT_EQ(run_node(gemm, in_bfloat16(tiles, true))[0].as<float>()[0], 257 + beta * 0x1p-9f);
+      EXPECT_EQ(run_node(gemm, in_bfloat16(tiles, false))[0].as<float>()[0], 258);  // 257 and more is nearer to 258
+    }
+  }
+}
+
 TEST(MatMul, BitsDoNotDependOnTheNumberOfRows) {
   const Tensor a = random_f32({61, 200}, 3), b = random_f32({200, 70}, 4);
-  const Tensor all = matmul(a, b, {1});
-  for (std::int64_t m = 0; m < 61; ++m) {
-    const Tensor one = Tensor::of<float>({1, 200}, a.as<float>().subspan(static_cast<std::size_t>(m) * 200, 200));
-    const Tensor y = matmul(one, b, {1});
-    for (std::size_t n = 0; n < 70; ++n) ASSERT_EQ(y.as<float>()[n], all.as<float>()[static_cast<std::size_t>(m) * 70 + n]) << m;
+  EvaluateOptions three{.precision = Precision::kBF16x3};
+  three.cpu.emulate_amx = true;
+  for (const EvaluateOptions& options : {EvaluateOptions{}, in_bfloat16(false, true), in_bfloat16(true, true), three}) {
+    const auto run = [&](const Tensor& rows) {
+      return run_node({.op = "MatMul", .attributes = {}, .operands = {rows, b}, .constant = {1}}, options)[0];
+    };
+    const Tensor all = run(a);
+    for (std::int64_t m = 0; m < 61; m += 7) {
+      const Tensor y = run(Tensor::of<float>({1, 200}, a.as<float>().subspan(static_cast<std::size_t>(m) * 200, 200)));
+      for (std::size_t n = 0; n < 70; ++n) ASSERT_EQ(y.as<float>()[n], all.as<float>()[static_cast<std::size_t>(m) * 70 + n]) << m;
+    }
   }
 }
 

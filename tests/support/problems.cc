@@ -17,7 +17,7 @@ using reference::Ints;
 // SplitMix64: the same numbers everywhere.
 class Random {
  public:
-  explicit Random(std::uint64_t seed) : state_(seed) {}
+  Random(std::uint64_t seed, bool half) : state_(seed), half_(half) {}
   std::uint64_t next() {
     std::uint64_t z = state_ += 0x9e3779b97f4a7c15u;
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -32,7 +32,14 @@ class Random {
   T pick(std::initializer_list<T> list) {
     return *(list.begin() + in(0, static_cast<std::int64_t>(list.size()) - 1));
   }
+  // Activations and weights: bf16 numbers where the problem is one of bf16.
   Tensor tensor(Shape shape, double least = -1, double most = 1) {
+    Tensor t = parameter(std::move(shape), least, most);
+    for (float& v : t.as_mutable<float>()) v = half_ ? static_cast<float>(BFloat16(v)) : v;
+    return t;
+  }
+  // What stays f32 in every precision: bias, statistics.
+  Tensor parameter(Shape shape, double least = -1, double most = 1) {
     Tensor t(DType::kF32, std::move(shape));
     for (float& v : t.as_mutable<float>()) v = static_cast<float>(least + (most - least) * static_cast<double>(next() >> 40) * 0x1p-24);
     return t;
@@ -40,6 +47,7 @@ class Random {
 
  private:
   std::uint64_t state_;
+  const bool half_;
 };
 
 Shape join(std::int64_t n, std::int64_t c, const Ints& sizes) {
@@ -137,7 +145,7 @@ void make_conv(Random& r, Problem& p, bool depthwise) {
   }
   p.node.op = "Conv";
   p.node.operands = {r.tensor(join(c.batch, c.channels, c.window.sizes)), r.tensor(join(c.filters, c.channels / c.group, c.window.spec.kernel))};
-  if (r.chance(60)) p.node.operands.push_back(r.tensor({c.filters}));
+  if (r.chance(60)) p.node.operands.push_back(r.parameter({c.filters}));
   set_window(p.node, c.window.spec, r.chance(70));
   if (c.group != 1) p.node.attributes.set("group", c.group);
   const Array x(p.node.operands[0]), w(p.node.operands[1]), b(p.node.operands.size() > 2 ? p.node.operands[2] : Tensor(DType::kF32, {0}));
@@ -168,7 +176,7 @@ void make_conv_transpose(Random& r, Problem& p) {
     if (!fits) continue;
     p.node.op = "ConvTranspose";
     p.node.operands = {r.tensor(join(c.batch, c.channels, c.window.sizes)), r.tensor(join(c.channels, c.filters / c.group, spec.kernel))};
-    if (r.chance(60)) p.node.operands.push_back(r.tensor({c.filters}));
+    if (r.chance(60)) p.node.operands.push_back(r.parameter({c.filters}));
     set_window(p.node, spec, r.chance(70));
     if (c.group != 1) p.node.attributes.set("group", c.group);
     p.node.attributes.set("output_padding", padding);
@@ -225,7 +233,7 @@ void make_batch_norm(Random& r, Problem& p) {
   Shape shape = {r.in(1, 4), r.in(1, 70)};
   for (std::int64_t d = r.in(0, 3); d > 0; --d) shape.push_back(r.in(1, 9));
   const std::int64_t c = shape[1];
-  p.node.operands = {r.tensor(shape, -3, 3), r.tensor({c}, -2, 2), r.tensor({c}), r.tensor({c}), r.tensor({c}, 0.01, 4)};
+  p.node.operands = {r.tensor(shape, -3, 3), r.parameter({c}, -2, 2), r.parameter({c}), r.parameter({c}), r.parameter({c}, 0.01, 4)};
   const float epsilon = r.pick<float>({1e-5f, 1e-3f, 0.1f});
   p.node.attributes.set("epsilon", epsilon);
   std::vector<Array> a;
@@ -241,7 +249,7 @@ void make_gemm(Random& r, Problem& p) {
   const std::int64_t form = r.in(0, 6);
   if (form > 0) {
     const Shape shapes[] = {{}, {1}, {n}, {1, n}, {m, 1}, {m, n}};
-    p.node.operands.push_back(r.tensor(shapes[form - 1]));
+    p.node.operands.push_back(r.parameter(shapes[form - 1]));
   }
   const float alpha = r.chance(50) ? 1.0f : 0.37f, beta = r.chance(50) ? 1.0f : -1.5f;
   p.node.attributes.set("alpha", alpha);
@@ -365,13 +373,25 @@ std::string line_of(int number, const Problem& p) {
   }
   for (const auto& [name, value] : p.node.attributes) line += fmt::format(" {}={}", name, text_of(value));
   if (p.options.layout == Layout::kChannelsLast) line += fmt::format(" layout=channels-last+{}", p.options.extra_pitch);
+  if (p.options.precision == Precision::kBF16) line += p.options.widen_outputs ? " bf16 to f32" : " bf16";
+  if (p.options.precision == Precision::kBF16x3) line += " bf16x3";
+  if (p.options.cpu.emulate_amx) line += " on tiles";
   return line;
+}
+
+void set_precision(Random& r, Problem& p, Precision precision) {
+  p.options.precision = precision;
+  if (precision == Precision::kF32) return;
+  const Bf16Rule rule = need_op(p.node.op).bf16;
+  p.options.cpu.emulate_amx = precision == Precision::kBF16x3 || r.chance(50);
+  p.options.store_bf16 = precision == Precision::kBF16 && rule != Bf16Rule::kWiden;
+  p.options.widen_outputs = rule == Bf16Rule::kProduct && r.chance(50);
 }
 
 }  // namespace
 
-Problem make_problem(int number) {
-  Random r(static_cast<std::uint64_t>(number) * 0x2545f4914f6cdd1du + 1);
+Problem make_problem(int number, Precision precision) {
+  Random r(static_cast<std::uint64_t>(number) * 0x2545f4914f6cdd1du + 1 + static_cast<std::uint64_t>(precision), precision == Precision::kBF16);
   int total = 0;
   for (const Family& f : families()) total += f.weight;
   std::int64_t at = r.in(0, total - 1);
@@ -390,6 +410,7 @@ Problem make_problem(int number) {
     const std::int64_t whole_lines = (32 - p.node.operands[0].shape()[1] % 32) % 32;
     p.options.extra_pitch = r.pick<std::int64_t>({0, 0, 1, 3, whole_lines});
   }
+  set_precision(r, p, precision);
   p.line = line_of(number, p);
   return p;
 }
@@ -399,9 +420,10 @@ std::string failure_of(const Problem& p, double rtol) {
     const Tensor got = run_node(p.node, p.options)[0];
     if (got.shape() != p.want.shape) return fmt::format("{}: shape {}, want {}", p.line, to_string(got.shape()), to_string(p.want.shape));
     const std::vector<double> values = got.to_doubles();
+    const double stored = p.options.store_bf16 && !p.options.widen_outputs ? 1.0 / 256 : 0;  // half of bf16's last bit
     for (std::size_t i = 0; i < values.size(); ++i) {
       const double want = p.want.values[i], size = std::max({std::abs(want), p.want.size_of_terms[i] / 100, 1e-32});
-      if (!(std::abs(values[i] - want) <= rtol * size)) {
+      if (!(std::abs(values[i] - want) <= rtol * size + stored * std::abs(want))) {
         return fmt::format("{}: element {} of {}: got {:.9g}, want {:.9g} (terms {:.3g})", p.line, i, to_string(got.shape()), values[i], want,
                            p.want.size_of_terms[i]);
       }
