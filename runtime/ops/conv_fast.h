@@ -12,6 +12,8 @@ namespace tandem {
 // As a matrix product over output pixels: any group, up to three spatial dimensions. As a depthwise convolution: one channel and one output
 // per group, up to two. Operand 3, where present, is the residual. Nothing when layouts, types or sizes do not fit.
 std::optional<Kernel> fast_conv(CpuContext&, const ConvParams&);
+// A transposed convolution: a product for each remainder of the output position by the strides; up to three dimensions.
+std::optional<Kernel> fast_conv_transpose(CpuContext&, const ConvParams&);
 
 // ---- shared by them
 

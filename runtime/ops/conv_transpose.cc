@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "runtime/ops/conv_fast.h"
 #include "runtime/ops/conv_plain.h"
 #include "runtime/ops/families.h"
 
@@ -55,6 +56,7 @@ void infer(InferContext& c) {
 
 Kernel cpu(CpuContext& c) {
   const auto& p = c.params<ConvParams>();
+  if (auto fast = fast_conv_transpose(c, p)) return std::move(*fast);
   return plain_conv(c, {.window = p.window, .transposed = true, .group = p.group, .activation = p.activation});
 }
 
