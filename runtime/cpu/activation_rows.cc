@@ -2,11 +2,8 @@
 
 #include <algorithm>
 
-#ifdef TANDEM_ONE_HIGHWAY_TARGET
-#define HWY_COMPILE_ONLY_STATIC
-#else
-#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4)
-#endif
+#include "runtime/cpu/hwy_targets.h"
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "runtime/cpu/activation_rows.cc"
 #include <hwy/foreach_target.h>  // first: compiles this file once for each instruction set
@@ -14,25 +11,11 @@
 #include <hwy/contrib/math/math-inl.h>
 #include <hwy/highway.h>
 
+#include "runtime/cpu/vector-inl.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace tandem::HWY_NAMESPACE {
-namespace hn = hwy::HWY_NAMESPACE;
 namespace {
-
-using D = hn::ScalableTag<float>;
-using V = hn::Vec<D>;
-using Half = hn::Rebind<std::uint16_t, D>;
-using Bits = hn::RebindToUnsigned<D>;
-
-// Clamps that keep NaN: x86's Max and Min return the second operand where one is NaN, the scalar target's the first.
-HWY_INLINE V at_least(V bound, V v) {
-  if constexpr (HWY_TARGET == HWY_SCALAR) return hn::IfThenElse(hn::Lt(v, bound), bound, v);
-  return hn::Max(bound, v);
-}
-HWY_INLINE V at_most(V bound, V v) {
-  if constexpr (HWY_TARGET == HWY_SCALAR) return hn::IfThenElse(hn::Gt(v, bound), bound, v);
-  return hn::Min(bound, v);
-}
 
 V sigmoid(D d, V x) {
   // exp(88) is near the largest f32; the quotient is then as good as 0.
@@ -86,24 +69,6 @@ void activate(const Activation& a, float* data, std::int64_t rows, std::int64_t 
     hn::BlendedStore(apply(d, a, hn::MaskedLoad(mask, d, row + i)), mask, d, row + i);
   }
 }
-
-HWY_INLINE V load(const float* p) { return hn::LoadU(D(), p); }
-HWY_INLINE V load(const BFloat16* p) {
-  return hn::BitCast(D(), hn::ShiftLeft<16>(hn::PromoteTo(Bits(), hn::LoadU(Half(), reinterpret_cast<const std::uint16_t*>(p)))));
-}
-HWY_INLINE void store(V v, float* p) { hn::StoreU(v, D(), p); }
-HWY_INLINE void store(V v, BFloat16* p) {
-  const Bits bits;
-  const auto u = hn::BitCast(bits, v);
-  const auto odd = hn::And(hn::ShiftRight<16>(u), hn::Set(bits, 1));
-  const auto rounded = hn::ShiftRight<16>(hn::Add(hn::Add(u, hn::Set(bits, 0x7fff)), odd));
-  const auto quiet = hn::Or(hn::ShiftRight<16>(u), hn::Set(bits, 0x40));
-  const auto is_nan = hn::Gt(hn::And(u, hn::Set(bits, 0x7fffffff)), hn::Set(bits, 0x7f800000));
-  // The upper halves are zero, so the signed saturating demotion is exact.
-  const auto narrowed = hn::BitCast(hn::RebindToSigned<D>(), hn::IfThenElse(is_nan, quiet, rounded));
-  hn::StoreU(hn::DemoteTo(Half(), narrowed), Half(), reinterpret_cast<std::uint16_t*>(p));
-}
-constexpr std::int64_t kLanes = HWY_LANES(float);
 
 // A vector's worth at the end of a row, through memory of its own.
 template <class T>

@@ -3,12 +3,8 @@
 #include <utility>
 
 #include "runtime/cpu/activation_rows.h"
+#include "runtime/cpu/hwy_targets.h"
 
-#ifdef TANDEM_ONE_HIGHWAY_TARGET
-#define HWY_COMPILE_ONLY_STATIC
-#else
-#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4)
-#endif
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "runtime/cpu/depthwise.cc"
 #include <hwy/foreach_target.h>  // first: compiles this file once for each instruction set
@@ -16,38 +12,20 @@
 #include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
+#include "runtime/cpu/vector-inl.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace tandem::HWY_NAMESPACE {
-namespace hn = hwy::HWY_NAMESPACE;
 namespace {
 
-using D = hn::ScalableTag<float>;
-using V = hn::Vec<D>;
 using Mask = hn::Mask<D>;
-constexpr std::int64_t kLanes = HWY_LANES(float);
 constexpr std::int64_t kTogether = 4;  // outputs whose sums run side by side
 
-HWY_INLINE V load(const float* p) { return hn::LoadU(D(), p); }
-HWY_INLINE V load(const BFloat16* p) {
-  const hn::RebindToUnsigned<D> bits;
-  const hn::Rebind<std::uint16_t, D> half;
-  return hn::BitCast(D(), hn::ShiftLeft<16>(hn::PromoteTo(bits, hn::LoadU(half, reinterpret_cast<const std::uint16_t*>(p)))));
-}
 HWY_INLINE V load_part(const float* p, Mask mask, std::int64_t) { return hn::MaskedLoad(mask, D(), p); }
 HWY_INLINE V load_part(const BFloat16* p, Mask, std::int64_t count) {
   BFloat16 line[kLanes] = {};
   for (std::int64_t i = 0; i < count; ++i) line[i] = p[i];
   return load(line);
-}
-
-// Clamps that keep NaN: x86's Max and Min return the second operand where one is NaN, the scalar target's the first.
-HWY_INLINE V at_least(V bound, V v) {
-  if constexpr (HWY_TARGET == HWY_SCALAR) return hn::IfThenElse(hn::Lt(v, bound), bound, v);
-  return hn::Max(bound, v);
-}
-HWY_INLINE V at_most(V bound, V v) {
-  if constexpr (HWY_TARGET == HWY_SCALAR) return hn::IfThenElse(hn::Gt(v, bound), bound, v);
-  return hn::Min(bound, v);
 }
 
 // One vector of channels of a block.

@@ -2,9 +2,8 @@
 
 #include <limits>
 
-#ifdef TANDEM_ONE_HIGHWAY_TARGET
-#define HWY_COMPILE_ONLY_STATIC
-#endif
+#include "runtime/cpu/hwy_targets.h"
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "runtime/cpu/elementwise_hwy.cc"
 #include <hwy/foreach_target.h>

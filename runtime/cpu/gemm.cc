@@ -4,12 +4,8 @@
 #include <utility>
 
 #include "runtime/cpu/activation_rows.h"
+#include "runtime/cpu/hwy_targets.h"
 
-#ifdef TANDEM_ONE_HIGHWAY_TARGET
-#define HWY_COMPILE_ONLY_STATIC
-#else
-#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4)
-#endif
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "runtime/cpu/gemm.cc"
 #include <hwy/foreach_target.h>  // first: compiles this file once for each instruction set
@@ -17,30 +13,18 @@
 #include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
+#include "runtime/cpu/vector-inl.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace tandem::HWY_NAMESPACE {
-namespace hn = hwy::HWY_NAMESPACE;
 namespace {
 
-using D = hn::ScalableTag<float>;
-using V = hn::Vec<D>;
-constexpr std::int64_t kLanes = HWY_LANES(float);
 constexpr std::int64_t kWidth = 2 * kLanes;
 // 2 * kTileRows accumulators, two vectors of B and one of A fill the 32 (AVX-512) or 16 registers.
 constexpr std::size_t kTileRows = kLanes >= 16 ? 14 : 6;
 // Steps of k that B is fetched ahead into L1; few rows use B up faster than memory brings it.
 template <std::size_t M>
 constexpr std::int64_t kAhead = M <= 2 ? 64 : 16;
-
-// Clamps that keep NaN: x86's Max and Min return the second operand where one is NaN, the scalar target's the first.
-HWY_INLINE V at_least(V bound, V v) {
-  if constexpr (HWY_TARGET == HWY_SCALAR) return hn::IfThenElse(hn::Lt(v, bound), bound, v);
-  return hn::Max(bound, v);
-}
-HWY_INLINE V at_most(V bound, V v) {
-  if constexpr (HWY_TARGET == HWY_SCALAR) return hn::IfThenElse(hn::Gt(v, bound), bound, v);
-  return hn::Min(bound, v);
-}
 
 // One tile: M rows by one panel.
 struct Tile {

@@ -1,63 +1,34 @@
 #include "runtime/cpu/pool_rows.h"
 
-#ifdef TANDEM_ONE_HIGHWAY_TARGET
-#define HWY_COMPILE_ONLY_STATIC
-#endif
+#include "runtime/cpu/hwy_targets.h"
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "runtime/cpu/pool_rows.cc"
 #include <hwy/foreach_target.h>  // compiles this file once for each instruction set
 #include <hwy/highway.h>
 
+#include "runtime/cpu/vector-inl.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace tandem::HWY_NAMESPACE {
-namespace hn = hwy::HWY_NAMESPACE;
-
-template <class D>
-hn::Vec<D> load([[maybe_unused]] D d, const float* p) {
-  return hn::LoadU(d, p);
-}
-template <class D>
-hn::Vec<D> load([[maybe_unused]] D d, const BFloat16* p) {
-  const hn::Rebind<std::uint16_t, D> half;
-  const hn::RebindToUnsigned<D> bits;
-  return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(bits, hn::LoadU(half, reinterpret_cast<const std::uint16_t*>(p)))));
-}
-
-template <class D>
-void store([[maybe_unused]] D d, hn::Vec<D> v, float* p) {
-  hn::StoreU(v, d, p);
-}
-// Rounds to nearest even and keeps NaN, as BFloat16's constructor.
-template <class D>
-void store([[maybe_unused]] D d, hn::Vec<D> v, BFloat16* p) {
-  const hn::RebindToUnsigned<D> bits;
-  const hn::Rebind<std::uint16_t, D> half;
-  const auto u = hn::BitCast(bits, v);
-  const auto odd = hn::And(hn::ShiftRight<16>(u), hn::Set(bits, 1));
-  const auto rounded = hn::ShiftRight<16>(hn::Add(hn::Add(u, hn::Set(bits, 0x7fff)), odd));
-  const auto quiet = hn::Or(hn::ShiftRight<16>(u), hn::Set(bits, 0x40));
-  const auto is_nan = hn::Gt(hn::And(u, hn::Set(bits, 0x7fffffff)), hn::Set(bits, 0x7f800000));
-  // The upper half is zero, so the signed saturating demotion of values up to 0xffff is exact.
-  hn::StoreU(hn::DemoteTo(half, hn::BitCast(hn::RebindToSigned<D>(), hn::IfThenElse(is_nan, quiet, rounded))), half,
-             reinterpret_cast<std::uint16_t*>(p));
-}
+namespace {
 
 struct MaxOf {
-  template <class V>
-  static V apply(V acc, V x) {
+  template <class Vector>
+  static Vector apply(Vector acc, Vector x) {
     return hn::IfThenElse(hn::Or(hn::Gt(x, acc), hn::IsNaN(x)), x, acc);
   }
 };
 struct SumOf {
-  template <class V>
-  static V apply(V acc, V x) {
+  template <class Vector>
+  static Vector apply(Vector acc, Vector x) {
     return hn::Add(acc, x);
   }
 };
 
 // A block of channels that lives in registers: four vectors, then one, then halves of it down to a single channel.
-template <class Op, class D, class T>
-std::size_t blocks_of_four(D d, const T* const* cells, std::size_t count, std::size_t c, std::size_t channels, bool first, float* acc) {
+template <class Op, class Tag, class T>
+std::size_t blocks_of_four(Tag d, const T* const* cells, std::size_t count, std::size_t c, std::size_t channels, bool first, float* acc) {
   const std::size_t n = hn::Lanes(d);
   for (; c + 4 * n <= channels; c += 4 * n) {
     auto a0 = load(d, cells[0] + c), a1 = load(d, cells[0] + c + n), a2 = load(d, cells[0] + c + 2 * n), a3 = load(d, cells[0] + c + 3 * n);
@@ -82,8 +53,8 @@ std::size_t blocks_of_four(D d, const T* const* cells, std::size_t count, std::s
   return c;
 }
 
-template <class Op, class D, class T>
-std::size_t single_blocks(D d, const T* const* cells, std::size_t count, std::size_t c, std::size_t channels, bool first, float* acc) {
+template <class Op, class Tag, class T>
+std::size_t single_blocks(Tag d, const T* const* cells, std::size_t count, std::size_t c, std::size_t channels, bool first, float* acc) {
   const std::size_t n = hn::Lanes(d);
   for (; c + n <= channels; c += n) {
     auto a = load(d, cells[0] + c);
@@ -103,8 +74,8 @@ void rows(const T* const* cells, std::size_t count, std::size_t channels, bool f
   single_blocks<Op>(hn::CappedTag<float, 1>(), cells, count, c, channels, first, acc);
 }
 
-template <class D, class T>
-std::size_t divide(D d, const float* acc, float divisor, std::size_t c, std::size_t channels, T* out) {
+template <class Tag, class T>
+std::size_t divide(Tag d, const float* acc, float divisor, std::size_t c, std::size_t channels, T* out) {
   const std::size_t n = hn::Lanes(d);
   for (; c + n <= channels; c += n) store(d, hn::Div(hn::LoadU(d, acc + c), hn::Set(d, divisor)), out + c);
   return c;
@@ -131,6 +102,7 @@ void sum_bf16(const BFloat16* const* cells, std::size_t count, std::size_t chann
 void divide_f32(const float* acc, float divisor, std::size_t channels, float* out) { divide_all(acc, divisor, channels, out); }
 void divide_bf16(const float* acc, float divisor, std::size_t channels, BFloat16* out) { divide_all(acc, divisor, channels, out); }
 
+}  // namespace
 }  // namespace tandem::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
