@@ -88,7 +88,7 @@ ReplicaGroup::ReplicaGroup(std::shared_ptr<const Graph> graph, GroupOptions opti
       counted_(system_),
       steering_(steering_inputs(*graph_)),
       resident_before_(resident_bytes()) {
-  if (options_.plan.precision == Precision::kBF16x3 && !cpu_.amx_bf16) {
+  if (options_.plan.precision == Precision::kBF16x3 && !cpu_.amx_bf16 && !cpu_.emulate_amx) {
     throw Unsupported(fmt::format("--precision bf16x3 needs a CPU with AMX (amx_bf16); this one ({}) has none: use f32", cpu_.model_name));
   }
   for (int r = 0; r < (options_.weights_per_replica ? options_.replicas : 1); ++r) stores_.push_back(std::make_unique<WeightStore>(counted_, pool_));
