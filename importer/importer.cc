@@ -11,7 +11,7 @@
 namespace tandem {
 namespace {
 
-Graph import(wire::Bytes bytes, std::shared_ptr<const void> owner, ExternalData external, const ImportOptions& options) {
+Graph import(wire::Bytes bytes, std::shared_ptr<const MappedFile> owner, ExternalData external, const ImportOptions& options) {
   if (bytes.size() > options.max_file_bytes)
     throw InvalidModel(
         fmt::format("the model has {} bytes, more than {}; export the weights as external data", bytes.size(), options.max_file_bytes));

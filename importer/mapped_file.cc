@@ -46,6 +46,12 @@ std::shared_ptr<const MappedFile> MappedFile::open(const std::filesystem::path& 
   return map(handle, file.string(), max_bytes);
 }
 
+void MappedFile::let_go(wire::Bytes part) {
+  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE)), address = reinterpret_cast<std::uintptr_t>(part.data());
+  const std::uintptr_t begin = (address + page - 1) / page * page, end = (address + part.size()) / page * page;
+  if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+}
+
 MappedFile::~MappedFile() {
   if (data_) ::munmap(const_cast<void*>(data_), size_);
 }

@@ -35,6 +35,8 @@ class MappedFile {
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;
   wire::Bytes bytes() const { return {static_cast<const std::byte*>(data_), size_}; }
+  // Takes the pages of `part` out of this process's resident memory; who reads them again gets them from the file.
+  static void let_go(wire::Bytes part);
 
  private:
   MappedFile(const void* data, std::size_t size) : data_(data), size_(size) {}

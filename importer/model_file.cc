@@ -108,7 +108,7 @@ TensorFields ModelFile::tensor_fields(const onnx::TensorProto& stub) const {
   return read_tensor_fields(tensors[number]);
 }
 
-ModelFile parse_model(wire::Bytes bytes, std::shared_ptr<const void> owner, const ImportOptions& options) {
+ModelFile parse_model(wire::Bytes bytes, std::shared_ptr<const MappedFile> owner, const ImportOptions& options) {
   if (bytes.empty()) throw InvalidModel("the file is empty");
   refuse_other_formats(bytes);
   ModelFile file;

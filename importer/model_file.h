@@ -33,7 +33,7 @@ using FunctionKey = std::pair<std::string, std::string>;  // domain ("ai.onnx" i
 struct ModelFile {
   onnx::ModelProto proto;
   std::vector<wire::Bytes> tensors;   // strip.h
-  std::shared_ptr<const void> owner;  // keeps their bytes; null: copy
+  std::shared_ptr<const MappedFile> owner;  // holds their bytes; null: copy them
   Opsets opsets;
   std::map<FunctionKey, Function> functions;
   ImportOptions options;
@@ -50,7 +50,7 @@ std::string describe(const onnx::NodeProto&);
 std::vector<const onnx::GraphProto*> subgraphs(const onnx::NodeProto&);
 
 // Parses, checks IR, opsets and functions (a call graph with a cycle, or that expands to too many nodes, is refused).
-ModelFile parse_model(wire::Bytes bytes, std::shared_ptr<const void> owner, const ImportOptions& options);
+ModelFile parse_model(wire::Bytes bytes, std::shared_ptr<const MappedFile> owner, const ImportOptions& options);
 
 // Refuses a model that uses operators or forms which the importer does not know: all of them in one message.
 void refuse_unknown_operators(const ModelFile&);

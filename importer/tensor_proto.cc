@@ -13,11 +13,11 @@
 namespace tandem {
 namespace {
 
-NamedTensor parse(wire::Bytes bytes, const std::shared_ptr<const void>& owner) {
+NamedTensor parse(wire::Bytes bytes, const std::shared_ptr<const MappedFile>& file) {
   try {
     const TensorFields fields = read_tensor_fields(bytes);
     if (fields.external) throw InvalidData(fmt::format("tensor {} has external data, which a single tensor cannot have", quote(fields.name)));
-    return {std::string(fields.name), decode_tensor(fields, owner)};
+    return {std::string(fields.name), decode_tensor(fields, file)};
   } catch (const InvalidModel& e) {  // the data are wrong here, no model
     throw InvalidData(e.message());
   } catch (const Unsupported& e) {

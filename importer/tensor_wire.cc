@@ -136,6 +136,38 @@ Tensor decode_typed(const TensorFields& fields, DType dtype) {
   return tensor;
 }
 
+// What is larger stays in the file until somebody reads it.
+constexpr std::size_t kDeferredBytes = 64u << 10;
+
+Tensor in_file(DType dtype, const Shape& shape, wire::Bytes raw, const std::shared_ptr<const MappedFile>& file) {
+  const bool aligned = reinterpret_cast<std::uintptr_t>(raw.data()) % size_of(dtype) == 0;
+  const bool large = raw.size() >= kDeferredBytes;
+  const auto make = [=] {
+    if (aligned) {
+      const auto done = [file, raw, large](const void*) {
+        if (large) MappedFile::let_go(raw);
+      };
+      return Tensor::view(dtype, shape, raw.data(), std::shared_ptr<const void>(raw.data(), done));
+    }
+    Tensor copy(dtype, shape);
+    std::memcpy(copy.mutable_data(), raw.data(), raw.size());
+    if (large) MappedFile::let_go(raw);
+    return copy;
+  };
+  return large ? Tensor::deferred(dtype, shape, make) : make();
+}
+
+Tensor widen(const Tensor& tensor) {
+  Tensor wide(DType::kF32, tensor.shape());
+  float* to = wide.as_mutable<float>().data();
+  if (tensor.dtype() == DType::kF16) {
+    for (const Float16 v : tensor.as<Float16>()) *to++ = static_cast<float>(v);
+  } else {
+    for (const BFloat16 v : tensor.as<BFloat16>()) *to++ = static_cast<float>(v);
+  }
+  return wide;
+}
+
 }  // namespace
 
 TensorFields read_tensor_fields(wire::Bytes body) {
@@ -176,15 +208,14 @@ std::size_t tensor_bytes(const TensorFields& fields) {
   return static_cast<std::size_t>(count) * element;
 }
 
-Tensor tensor_from_raw(const TensorFields& fields, wire::Bytes raw, const std::shared_ptr<const void>& owner) {
+Tensor tensor_from_raw(const TensorFields& fields, wire::Bytes raw, const std::shared_ptr<const MappedFile>& file) {
   const DType dtype = dtype_from_onnx(fields.data_type);
   const std::size_t wanted = tensor_bytes(fields);
   if (raw.size() != wanted) {
     throw InvalidModel(fmt::format("tensor {} of shape {} ({}) needs {} bytes, the file holds {}", quote(fields.name), to_string(fields.dims),
                                    name_of(dtype), wanted, raw.size()));
   }
-  const bool aligned = reinterpret_cast<std::uintptr_t>(raw.data()) % size_of(dtype) == 0;
-  if (owner && aligned && wanted > 0 && dtype != DType::kBool) return Tensor::view(dtype, fields.dims, raw.data(), owner);
+  if (dtype != DType::kBool && file && wanted > 0) return in_file(dtype, fields.dims, raw, file);
   Tensor tensor(dtype, fields.dims);
   if (dtype == DType::kBool) {  // any other bit pattern in a bool is undefined behaviour
     auto* to = static_cast<unsigned char*>(tensor.mutable_data());
@@ -195,25 +226,19 @@ Tensor tensor_from_raw(const TensorFields& fields, wire::Bytes raw, const std::s
   return tensor;
 }
 
-Tensor decode_tensor(const TensorFields& fields, const std::shared_ptr<const void>& owner) {
+Tensor decode_tensor(const TensorFields& fields, const std::shared_ptr<const MappedFile>& file) {
   return with_context([&] { return fmt::format("tensor {}", quote(fields.name)); },
                       [&] {
                         const DType dtype = dtype_from_onnx(fields.data_type);
                         tensor_bytes(fields);
-                        return fields.has_raw ? tensor_from_raw(fields, fields.raw, owner) : decode_typed(fields, dtype);
+                        return fields.has_raw ? tensor_from_raw(fields, fields.raw, file) : decode_typed(fields, dtype);
                       });
 }
 
 Tensor widened(const Tensor& tensor) {
   if (tensor.dtype() != DType::kF16 && tensor.dtype() != DType::kBF16) return tensor;
-  Tensor wide(DType::kF32, tensor.shape());
-  float* to = wide.as_mutable<float>().data();
-  if (tensor.dtype() == DType::kF16) {
-    for (const Float16 v : tensor.as<Float16>()) *to++ = static_cast<float>(v);
-  } else {
-    for (const BFloat16 v : tensor.as<BFloat16>()) *to++ = static_cast<float>(v);
-  }
-  return wide;
+  if (tensor.bytes() < kDeferredBytes) return widen(tensor);
+  return Tensor::deferred(DType::kF32, tensor.shape(), [tensor] { return widen(tensor.made()); });
 }
 
 }  // namespace tandem

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "importer/mapped_file.h"
 #include "importer/wire.h"
 #include "runtime/base/dtype_onnx.h"
 #include "runtime/base/tensor.h"
@@ -29,14 +30,15 @@ TensorFields read_tensor_fields(wire::Bytes body);
 // Elements and bytes that the dimensions ask for; throws InvalidModel where one is negative or the product too large.
 std::size_t tensor_bytes(const TensorFields&);
 
-// The tensor of a message with its data inside. `owner` keeps the message's bytes alive: aligned raw data become a view of them; with no
-// owner everything is copied. kF16 and kBF16 stay what they are. Throws naming the tensor.
-Tensor decode_tensor(const TensorFields&, const std::shared_ptr<const void>& owner);
+// The tensor of a message with its data inside. Raw data that lie in a mapped file stay there: small ones are viewed or copied, large ones
+// are deferred (runtime/base/tensor.h) and their pages let go when their reader is done. With no file everything is copied. kF16 and kBF16
+// stay what they are. Throws naming the tensor.
+Tensor decode_tensor(const TensorFields&, const std::shared_ptr<const MappedFile>& file);
 
 // The same with the bytes given (external data), whose size must be tensor_bytes().
-Tensor tensor_from_raw(const TensorFields&, wire::Bytes raw, const std::shared_ptr<const void>& owner);
+Tensor tensor_from_raw(const TensorFields&, wire::Bytes raw, const std::shared_ptr<const MappedFile>& file);
 
-// float16 and bfloat16 to float32; other types as they are.
+// float16 and bfloat16 to float32, large ones deferred; other types as they are.
 Tensor widened(const Tensor&);
 
 }  // namespace tandem

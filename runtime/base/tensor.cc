@@ -1,22 +1,49 @@
 #include "runtime/base/tensor.h"
 
 #include <fmt/format.h>
+#include <sys/mman.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
 #include <stdexcept>
 
 #include "runtime/base/error.h"
 
 namespace tandem {
 
+struct Tensor::Recipe {
+  explicit Recipe(std::function<Tensor()> f) : make(std::move(f)) {}
+  const std::function<Tensor()> make;
+  std::once_flag once;
+  Tensor kept;
+  std::atomic<bool> is_kept{false};
+};
+
+namespace {
+
+// From this size on a tensor has pages of its own: malloc would keep them in the arena of whichever thread freed them.
+constexpr std::size_t kOwnPages = std::size_t{1} << 20;
+
+std::shared_ptr<const void> allocate(std::size_t bytes) {
+  if (bytes >= kOwnPages) {
+    void* p = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED) return nullptr;
+    return {p, [bytes](const void* q) { ::munmap(const_cast<void*>(q), bytes); }};
+  }
+  void* p = std::aligned_alloc(64, bytes);
+  if (!p) return nullptr;
+  std::memset(p, 0, bytes);
+  return {p, [](const void* q) { std::free(const_cast<void*>(q)); }};
+}
+
+}  // namespace
+
 Tensor::Tensor(DType dtype, Shape shape) : dtype_(dtype), shape_(std::move(shape)) {
-  const std::size_t rounded = (bytes() + 63) / 64 * 64 + 64;
-  void* p = std::aligned_alloc(64, rounded);
-  if (!p) throw OutOfMemory(fmt::format("cannot allocate {} bytes for a tensor of shape {}", bytes(), to_string(shape_)), bytes());
-  std::memset(p, 0, rounded);
-  data_ = p;
-  owner_ = std::shared_ptr<const void>(p, [](const void* q) { std::free(const_cast<void*>(q)); });
+  owner_ = allocate((bytes() + 63) / 64 * 64 + 64);  // vector loads may look past the end
+  if (!owner_) throw OutOfMemory(fmt::format("cannot allocate {} bytes for a tensor of shape {}", bytes(), to_string(shape_)), bytes());
+  data_ = owner_.get();
 }
 
 Tensor Tensor::view(DType dtype, Shape shape, const void* data, std::shared_ptr<const void> owner) {
@@ -26,6 +53,27 @@ Tensor Tensor::view(DType dtype, Shape shape, const void* data, std::shared_ptr<
   t.data_ = data;
   t.owner_ = std::move(owner);
   return t;
+}
+
+Tensor Tensor::deferred(DType dtype, Shape shape, std::function<Tensor()> make) {
+  Tensor t;
+  t.dtype_ = dtype;
+  t.shape_ = std::move(shape);
+  t.recipe_ = std::make_shared<Recipe>(std::move(make));
+  return t;
+}
+
+Tensor Tensor::made() const {
+  if (!recipe_) return *this;
+  return recipe_->is_kept.load(std::memory_order_acquire) ? recipe_->kept.reshaped(shape_) : recipe_->make().reshaped(shape_);
+}
+
+const void* Tensor::kept_data() const {
+  std::call_once(recipe_->once, [&] {
+    recipe_->kept = recipe_->make();
+    recipe_->is_kept.store(true, std::memory_order_release);
+  });
+  return recipe_->kept.data();
 }
 
 Tensor Tensor::reshaped(Shape shape) const {

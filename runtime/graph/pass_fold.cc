@@ -78,21 +78,22 @@ bool foldable_convolution(const Graph& graph, const Node& node) {
 }
 
 // Output channel of each slab of `inner` consecutive weights.
-void scale_weights(const Node& conv, const Tensor& w, const std::vector<double>& scale, Tensor& out) {
+Tensor scaled_weights(const Tensor& w, const std::vector<double>& scale, bool transposed, std::int64_t group) {
+  Tensor out(DType::kF32, w.shape());
   const auto from = w.as<float>();
   const auto to = out.as_mutable<float>();
   const Shape& s = w.shape();
-  const std::size_t inner = static_cast<std::size_t>(elements(std::span(s).subspan(conv.op == "Conv" ? 1 : 2)));
-  const std::int64_t group = conv.attributes.integer("group", 1);
+  const std::size_t inner = static_cast<std::size_t>(elements(std::span(s).subspan(transposed ? 2 : 1)));
   for (std::size_t slab = 0; slab * inner < from.size(); ++slab) {
     std::size_t channel = slab;
-    if (conv.op == "ConvTranspose") {  // [I, O / group, ...]
+    if (transposed) {  // [I, O / group, ...]
       const auto in = static_cast<std::int64_t>(slab) / s[1], per_group = s[0] / group;
       channel = static_cast<std::size_t>(in / per_group * s[1] + static_cast<std::int64_t>(slab) % s[1]);
     }
     const auto factor = static_cast<float>(scale[channel]);
     for (std::size_t i = slab * inner; i < (slab + 1) * inner; ++i) to[i] = from[i] * factor;
   }
+  return out;
 }
 
 void fold(Graph& graph, Node& conv, const Affine& a) {
@@ -101,9 +102,10 @@ void fold(Graph& graph, Node& conv, const Affine& a) {
   bool unit = true;
   for (const double s : a.scale) unit &= s == 1.0;
   if (!unit) {
-    Tensor scaled(DType::kF32, w.shape());
-    scale_weights(conv, w, a.scale, scaled);
-    conv.inputs[1] = graph.add_constant(fresh_name(graph, base), std::move(scaled));
+    auto scale = [w, scale = a.scale, transposed = conv.op == "ConvTranspose", group = conv.attributes.integer("group", 1)] {
+      return scaled_weights(w.made(), scale, transposed, group);
+    };
+    conv.inputs[1] = graph.add_constant(fresh_name(graph, base), Tensor::deferred(DType::kF32, w.shape(), std::move(scale)));
   }
   Tensor bias(DType::kF32, {static_cast<std::int64_t>(a.scale.size())});
   const Tensor* old = constant_operand(graph, conv, 2);

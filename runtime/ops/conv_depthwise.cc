@@ -86,9 +86,9 @@ Kernel fast_depthwise(CpuContext& c, const ConvParams& p) {
   const auto fill = [channels = j.channels, taps, half](const float* w, float* to) {
     depthwise_pack(channels, taps, to, [&](std::int64_t ch, std::int64_t t) { return depthwise_weight(w[ch * taps + t], half); });
   };
-  if (const Tensor* w = c.constant(kWeights)) {
+  if (c.constant(kWeights)) {
     j.pack = static_cast<std::ptrdiff_t>(c.pack(kWeights, fmt::format("depthwise{}:r{}", depthwise_lanes(), half), bytes,
-                                                [fill, held = *w](void* to) { fill(held.as<float>().data(), static_cast<float*>(to)); }));
+                                                [fill](const Tensor& w, void* to) { fill(w.as<float>().data(), static_cast<float*>(to)); }));
     c.drop_operand(kWeights);
   } else {
     kernel.shared_bytes = bytes;

@@ -234,8 +234,8 @@ Kernel product_conv(CpuContext& c, const ConvParams& p) {
   const std::size_t bytes = j.group_bytes() * static_cast<std::size_t>(p.group);
   if (w) {
     const auto key = fmt::format("{}:t{}:g{}", j.product.key(), j.taps, p.group);
-    j.pack = static_cast<std::ptrdiff_t>(c.pack(kWeights, key, bytes, [j, held = *w](void* to) {
-      for (std::int64_t g = 0; g < j.conv.group; ++g) pack_group(j, held.as<float>().data(), g, static_cast<std::byte*>(to));
+    j.pack = static_cast<std::ptrdiff_t>(c.pack(kWeights, key, bytes, [j](const Tensor& weights, void* to) {
+      for (std::int64_t g = 0; g < j.conv.group; ++g) pack_group(j, weights.as<float>().data(), g, static_cast<std::byte*>(to));
     }));
     c.drop_operand(kWeights);
   } else {

@@ -146,10 +146,10 @@ Kernel build(CpuContext& c, Job job) {
   kernel.implementation = std::is_same_v<Acc, double> ? "plain:conv_f64" : "plain:conv_f32";
   kernel.scratch_bytes = static_cast<std::size_t>(job.depth() + job.outputs) * sizeof(Acc);
   const std::size_t bytes = static_cast<std::size_t>(job.weights()) * sizeof(Acc);
-  if (const Tensor* w = c.constant(1)) {
+  if (c.constant(1)) {
     job.pack = static_cast<std::ptrdiff_t>(
         c.pack(1, fmt::format("plain_conv:{}:g{}:t{}:r{}", sizeof(Acc), job.conv.group, job.conv.transposed, job.rounded), bytes,
-               [job, held = *w](void* to) { pack_weights<Acc>(job, held.data(), 0, job.weights(), static_cast<Acc*>(to)); }));
+               [job](const Tensor& w, void* to) { pack_weights<Acc>(job, w.data(), 0, job.weights(), static_cast<Acc*>(to)); }));
     c.drop_operand(1);
   } else {
     kernel.shared_bytes = bytes;

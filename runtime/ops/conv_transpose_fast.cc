@@ -232,11 +232,11 @@ std::optional<Kernel> fast_conv_transpose(CpuContext& c, const ConvParams& p) {
   const std::string product = j.phases[0].product.name();
   kernel.implementation = fmt::format("{}:transposed:{}", product, j.phases.size());
   const auto parts = static_cast<std::int64_t>(j.phases.size()) * j.group;
-  if (const Tensor* w = c.constant(kWeights)) {
+  if (c.constant(kWeights)) {
     const auto key =
         fmt::format("{}:transposed:s{}:d{}:g{}", j.phases[0].product.key(), to_string(p.window.strides), to_string(p.window.dilations), p.group);
-    j.pack = static_cast<std::ptrdiff_t>(c.pack(kWeights, key, j.packed_bytes, [j, parts, held = *w](void* to) {
-      for (std::int64_t i = 0; i < parts; ++i) pack_part(j, held.as<float>().data(), i, static_cast<std::byte*>(to));
+    j.pack = static_cast<std::ptrdiff_t>(c.pack(kWeights, key, j.packed_bytes, [j, parts](const Tensor& w, void* to) {
+      for (std::int64_t i = 0; i < parts; ++i) pack_part(j, w.as<float>().data(), i, static_cast<std::byte*>(to));
     }));
     c.drop_operand(kWeights);
   } else {

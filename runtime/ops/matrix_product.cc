@@ -123,10 +123,10 @@ Kernel float_kernel(CpuContext& c, const Product& p, std::size_t a, std::size_t 
   Kernel kernel;
   kernel.implementation = plan.name() + ":matrix";
   std::size_t packed = 0;
-  if (const Tensor* constant = c.constant(b)) {
+  if (c.constant(b)) {
     j.constant = true;
     packed = c.pack(b, fmt::format("matrix:{}:{}:{}", p.b_k_step, p.b_column_step, plan.key()), bytes,
-                    [j, held = *constant](void* to) { pack_b(j, held.data(), 0, j.all_panels(), static_cast<std::byte*>(to)); });
+                    [j](const Tensor& w, void* to) { pack_b(j, w.data(), 0, j.all_panels(), static_cast<std::byte*>(to)); });
     c.drop_operand(b);
   } else {
     kernel.shared_bytes = bytes;

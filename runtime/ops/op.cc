@@ -121,7 +121,7 @@ const Tensor* CpuContext::constant(std::size_t i) const {
   return v.known() ? &v.constant : nullptr;
 }
 
-std::size_t CpuContext::pack(std::size_t operand, std::string key, std::size_t bytes, std::function<void(void*)> fill) {
+std::size_t CpuContext::pack(std::size_t operand, std::string key, std::size_t bytes, std::function<void(const Tensor&, void*)> fill) {
   if (!constant(operand)) throw Unsupported(fmt::format("operand {} must be constant", operand));
   packs_.push_back({node_.inputs[operand], std::move(key), bytes, std::move(fill)});
   return packs_.size() - 1;

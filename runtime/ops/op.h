@@ -154,7 +154,7 @@ struct Pack {
   ValueId operand = kNoValue;  // whose constant it is made from
   std::string key;             // layout, block sizes, type: same operand and key means same bytes
   std::size_t bytes = 0;
-  std::function<void(void* destination)> fill;  // may run on any thread, at the same time as others; holds what it reads alive
+  std::function<void(const Tensor& operand, void* destination)> fill;  // may run on any thread, at the same time as others
 };
 
 // One node while its CPU kernel is prepared.
@@ -175,10 +175,11 @@ class CpuContext {
   }
   bool has_input(std::size_t i) const { return i < in.size() && in[i]; }
   bool has_output(std::size_t i) const { return i < out.size() && out[i]; }
-  // The operand's value when it is constant, else null. Constants are always plain.
+  // The operand's value when it is constant, else null. Constants are always plain. Large ones may be deferred (tensor.h): a kernel reads them
+  // in a pack's fill function, which gets the operand made, and does not hold on to them.
   const Tensor* constant(std::size_t i) const;
   // Asks for packed bytes made from operand i; returns the index into KernelArgs::packed.
-  std::size_t pack(std::size_t operand, std::string key, std::size_t bytes, std::function<void(void*)> fill);
+  std::size_t pack(std::size_t operand, std::string key, std::size_t bytes, std::function<void(const Tensor& operand, void* destination)> fill);
   const std::vector<Pack>& packs() const { return packs_; }
   // A kernel that reads operand i only through a pack says so: the plan then keeps no pointer to the constant, and a mapped file's pages go.
   void drop_operand(std::size_t i) { dropped_ |= 1u << i; }

@@ -113,14 +113,14 @@ void pack_weights(CpuContext& c, Job& j) {
   const bool half = j.type == DType::kBF16;
   const std::int64_t channels = j.channels, outputs = j.outputs, taps = j.window.taps();
   j.depthwise_pack = c.pack(kDepthwise, fmt::format("depthwise{}:r{}", depthwise_lanes(), half),
-                            static_cast<std::size_t>(depthwise_packed_floats(channels, taps)) * 4, [=, held = *c.constant(kDepthwise)](void* to) {
-                              const float* w = held.as<float>().data();
+                            static_cast<std::size_t>(depthwise_packed_floats(channels, taps)) * 4, [=](const Tensor& operand, void* to) {
+                              const float* w = operand.as<float>().data();
                               depthwise_pack(channels, taps, static_cast<float*>(to),
                                              [&](std::int64_t ch, std::int64_t t) { return depthwise_weight(w[ch * taps + t], half); });
                             });
   j.pointwise_pack = c.pack(kPointwise, j.product.key() + ":t1:g1", j.product.packed_bytes(outputs),
-                            [=, product = j.product, held = *c.constant(kPointwise)](void* to) {
-                              const float* w = held.as<float>().data();
+                            [=, product = j.product](const Tensor& operand, void* to) {
+                              const float* w = operand.as<float>().data();
                               product.pack(outputs, static_cast<std::byte*>(to), [&](std::int64_t i, std::int64_t o) { return w[o * channels + i]; });
                             });
   c.drop_operand(kDepthwise);

@@ -66,7 +66,7 @@ std::vector<Tensor> evaluate(const Graph& graph, const Node& node, const std::ve
     const bool data = i < 32 && (op.data_inputs >> i & 1) && !graph.value(node.inputs[i]).known();
     in.push_back(kernel_desc(plain, data, options));
     held.emplace_back(in.back().bytes());
-    reorder(plain, operands[i].data(), in.back(), held.back().data());
+    reorder(plain, operands[i].made().data(), in.back(), held.back().data());
     in_pointers.push_back(held.back().data());
   }
   std::vector<void*> out_pointers;
@@ -88,7 +88,7 @@ std::vector<Tensor> evaluate(const Graph& graph, const Node& node, const std::ve
   std::vector<const void*> packed_pointers;
   for (const Pack& p : context.packs()) {
     packed.emplace_back(p.bytes);
-    p.fill(packed.back().data());
+    p.fill(graph.value(p.operand).constant.made(), packed.back().data());
     packed_pointers.push_back(packed.back().data());
   }
   run(kernel, {in_pointers.data(), out_pointers.data(), packed_pointers.data(), nullptr, nullptr});

@@ -76,8 +76,9 @@ class Planner {
     CpuContext context(graph_, node, step.in_descs, step.out_descs, plan_.options.precision, cpu_);
     step.kernel = op.cpu(context);
     for (const Pack& p : context.packs()) {
-      const std::string& name = graph_.value(p.operand).name;
-      plan_.packs.push_back({shared_keys_ ? name + '|' + p.key : std::string(), p.bytes, p.fill});
+      const Value& operand = graph_.value(p.operand);
+      plan_.packs.push_back({shared_keys_ ? operand.name + '|' + p.key : std::string(), p.bytes,
+                             [fill = p.fill, held = operand.constant](void* to) { fill(held.made(), to); }});
     }
     step.pack_count = context.packs().size();
     dropped_.push_back(context.dropped());

@@ -1,5 +1,6 @@
 #include "runtime/plan/weights.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace tandem {
@@ -25,9 +26,12 @@ std::shared_ptr<const PackedWeights> WeightStore::pack(Plan& plan) {
     weights->pointers_.push_back(block->data());
     weights->blocks_.push_back(std::move(block));
   }
+  // Largest first: what a deferred operand takes while it is packed then comes before most of the packed bytes, not on top of them.
+  std::stable_sort(missing.begin(), missing.end(), [&](std::size_t a, std::size_t b) { return plan.packs[a].bytes > plan.packs[b].bytes; });
   pool_.parallel_for(static_cast<int>(missing.size()), [&](int, int m) {
     const std::size_t i = missing[static_cast<std::size_t>(m)];
     plan.packs[i].fill(weights->blocks_[i]->data());
+    plan.packs[i].fill = nullptr;
   });
   for (PlannedPack& p : plan.packs) p.fill = nullptr;
   return weights;

@@ -46,7 +46,7 @@ class Runner {
     kernel_ = need_op(op).cpu(context);
     for (const Pack& p : context.packs()) {
       packs_.emplace_back(DType::kU8, Shape{static_cast<std::int64_t>(p.bytes)});
-      p.fill(packs_.back().mutable_data());
+      p.fill(graph_.value(p.operand).constant, packs_.back().mutable_data());
       packed_.push_back(packs_.back().data());
     }
     scratch_ = Tensor(DType::kU8, {static_cast<std::int64_t>(kernel_.scratch_bytes)});
