@@ -18,14 +18,13 @@ struct Affine {
 // The values of a constant that has one element, or one for each channel on axis 1 of a rank-`rank` tensor.
 std::optional<std::vector<double>> per_channel(const Tensor& t, std::size_t rank, std::int64_t channels) {
   if (t.dtype() != DType::kF32 || t.shape().size() > rank) return std::nullopt;
-  const auto values = t.to_doubles();
-  if (values.size() == 1) return std::vector<double>(static_cast<std::size_t>(channels), values[0]);
+  if (t.size() == 1) return std::vector<double>(static_cast<std::size_t>(channels), t.to_doubles()[0]);
   Shape padded(rank - t.shape().size(), 1);
   padded.insert(padded.end(), t.shape().begin(), t.shape().end());
   for (std::size_t d = 0; d < rank; ++d) {
     if (padded[d] != (d == 1 ? channels : 1)) return std::nullopt;
   }
-  return values;
+  return t.to_doubles();
 }
 
 std::optional<Affine> affine_of_norm(const Graph& graph, const Node& node) {
