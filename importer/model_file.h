@@ -32,7 +32,7 @@ using FunctionKey = std::pair<std::string, std::string>;  // domain ("ai.onnx" i
 
 struct ModelFile {
   onnx::ModelProto proto;
-  std::vector<wire::Bytes> tensors;   // strip.h
+  std::vector<wire::Bytes> tensors;         // strip.h
   std::shared_ptr<const MappedFile> owner;  // holds their bytes; null: copy them
   Opsets opsets;
   std::map<FunctionKey, Function> functions;

@@ -118,11 +118,11 @@ void pack_weights(CpuContext& c, Job& j) {
                               depthwise_pack(channels, taps, static_cast<float*>(to),
                                              [&](std::int64_t ch, std::int64_t t) { return depthwise_weight(w[ch * taps + t], half); });
                             });
-  j.pointwise_pack = c.pack(kPointwise, j.product.key() + ":t1:g1", j.product.packed_bytes(outputs),
-                            [=, product = j.product](const Tensor& operand, void* to) {
-                              const float* w = operand.as<float>().data();
-                              product.pack(outputs, static_cast<std::byte*>(to), [&](std::int64_t i, std::int64_t o) { return w[o * channels + i]; });
-                            });
+  j.pointwise_pack =
+      c.pack(kPointwise, j.product.key() + ":t1:g1", j.product.packed_bytes(outputs), [=, product = j.product](const Tensor& operand, void* to) {
+        const float* w = operand.as<float>().data();
+        product.pack(outputs, static_cast<std::byte*>(to), [&](std::int64_t i, std::int64_t o) { return w[o * channels + i]; });
+      });
   c.drop_operand(kDepthwise);
   c.drop_operand(kPointwise);
 }
