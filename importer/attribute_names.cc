@@ -6,6 +6,7 @@
 
 #include "importer/quote.h"
 #include "importer/rules.h"
+#include "importer/words.h"
 #include "runtime/base/error.h"
 
 namespace tandem {
@@ -95,15 +96,6 @@ constexpr AttributeNames kNames[] = {
 std::string_view names_of(std::string_view op) {
   const auto found = std::lower_bound(std::begin(kNames), std::end(kNames), op, [](const AttributeNames& a, std::string_view b) { return a.op < b; });
   return found != std::end(kNames) && found->op == op ? found->names : std::string_view{};
-}
-
-bool has_word(std::string_view text, std::string_view word) {
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find(' ', at), text.size());
-    if (text.substr(at, end - at) == word) return true;
-    at = end + 1;
-  }
-  return false;
 }
 
 }  // namespace

@@ -3,121 +3,29 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
+#include <string_view>
 
 #include "importer/quote.h"
 #include "importer/tensor_wire.h"
+#include "importer/words.h"
 #include "runtime/base/error.h"
 
 namespace tandem {
 namespace {
 
-template <std::size_t N>
-bool contains(const std::array<std::string_view, N>& list, std::string_view op) {
-  return std::find(list.begin(), list.end(), op) != list.end();
-}
-
-// All operands have the type of operand 0.
-constexpr std::array<std::string_view, 28> kOneType = {"Add",
-                                                       "Sub",
-                                                       "Mul",
-                                                       "Div",
-                                                       "Min",
-                                                       "Max",
-                                                       "Sum",
-                                                       "Mean",
-                                                       "Concat",
-                                                       "Conv",
-                                                       "Gemm",
-                                                       "MatMul",
-                                                       "PRelu",
-                                                       "Equal",
-                                                       "Less",
-                                                       "LessOrEqual",
-                                                       "Greater",
-                                                       "GreaterOrEqual",
-                                                       "And",
-                                                       "Or",
-                                                       "Xor",
-                                                       "Mod",
-                                                       "Clip",
-                                                       "ConvTranspose",
-                                                       "InstanceNormalization",
-                                                       "GroupNormalization",
-                                                       "Range",
-                                                       "BitwiseAnd"};
-constexpr std::array<std::string_view, 11> kBool = {"Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "And",
-                                                    "Or",    "Xor",  "Not",         "IsNaN",   "IsInf"};
-constexpr std::array<std::string_view, 18> kBroadcast = {"Add",  "Sub",  "Mul",     "Div",         "Pow", "Mod", "Min", "Max",   "Sum",
-                                                         "Mean", "Less", "Greater", "LessOrEqual", "And", "Or",  "Xor", "Equal", "GreaterOrEqual"};
+// Operators, separated by blanks. All operands have the type of operand 0:
+constexpr std::string_view kOneType =
+    "Add Sub Mul Div Min Max Sum Mean Concat Conv Gemm MatMul PRelu Equal Less LessOrEqual Greater GreaterOrEqual And Or Xor Mod Clip "
+    "ConvTranspose InstanceNormalization GroupNormalization Range";
+constexpr std::string_view kBool = "Equal Less LessOrEqual Greater GreaterOrEqual And Or Xor Not IsNaN IsInf";
+constexpr std::string_view kBroadcast = "Add Sub Mul Div Pow Mod Min Max Sum Mean Less Greater LessOrEqual And Or Xor Equal GreaterOrEqual";
 // The output's rank is operand 0's.
-constexpr std::array<std::string_view, 67> kRankOfFirst = {"Conv",
-                                                           "ConvTranspose",
-                                                           "MaxPool",
-                                                           "AveragePool",
-                                                           "GlobalAveragePool",
-                                                           "GlobalMaxPool",
-                                                           "LpPool",
-                                                           "BatchNormalization",
-                                                           "InstanceNormalization",
-                                                           "GroupNormalization",
-                                                           "LayerNormalization",
-                                                           "RMSNormalization",
-                                                           "LRN",
-                                                           "LpNormalization",
-                                                           "MeanVarianceNormalization",
-                                                           "Relu",
-                                                           "LeakyRelu",
-                                                           "PRelu",
-                                                           "Elu",
-                                                           "Selu",
-                                                           "Celu",
-                                                           "Gelu",
-                                                           "Mish",
-                                                           "Swish",
-                                                           "HardSigmoid",
-                                                           "HardSwish",
-                                                           "Sigmoid",
-                                                           "Tanh",
-                                                           "Softplus",
-                                                           "Softsign",
-                                                           "ThresholdedRelu",
-                                                           "Shrink",
-                                                           "Erf",
-                                                           "Softmax",
-                                                           "LogSoftmax",
-                                                           "Hardmax",
-                                                           "Clip",
-                                                           "Sqrt",
-                                                           "Exp",
-                                                           "Log",
-                                                           "Neg",
-                                                           "Abs",
-                                                           "Reciprocal",
-                                                           "Floor",
-                                                           "Ceil",
-                                                           "Round",
-                                                           "Sign",
-                                                           "Sin",
-                                                           "Cos",
-                                                           "Not",
-                                                           "IsNaN",
-                                                           "IsInf",
-                                                           "Transpose",
-                                                           "Concat",
-                                                           "Split",
-                                                           "Slice",
-                                                           "Pad",
-                                                           "Resize",
-                                                           "ScatterElements",
-                                                           "ScatterND",
-                                                           "DepthToSpace",
-                                                           "SpaceToDepth",
-                                                           "Cast",
-                                                           "Identity",
-                                                           "Dropout",
-                                                           "Tile",
-                                                           "CumSum"};
+constexpr std::string_view kRankOfFirst =
+    "Conv ConvTranspose MaxPool AveragePool GlobalAveragePool GlobalMaxPool LpPool BatchNormalization InstanceNormalization GroupNormalization "
+    "LayerNormalization RMSNormalization LRN LpNormalization MeanVarianceNormalization Relu LeakyRelu PRelu Elu Selu Celu Gelu Mish Swish "
+    "HardSigmoid HardSwish Sigmoid Tanh Softplus Softsign ThresholdedRelu Shrink Erf Softmax LogSoftmax Hardmax Clip Sqrt Exp Log Neg Abs "
+    "Reciprocal Floor Ceil Round Sign Sin Cos Not IsNaN IsInf Transpose Concat Split Slice Pad Resize ScatterElements ScatterND DepthToSpace "
+    "SpaceToDepth Cast Identity Dropout Tile CumSum";
 
 class Inference {
  public:
@@ -148,7 +56,7 @@ class Inference {
                                    name_of(type(a)), quote(editor_.graph.value(node_.inputs[b]).name), name_of(type(b))));
   }
   void check_types() const {
-    if (contains(kOneType, node_.op)) {
+    if (has_word(kOneType, node_.op)) {
       for (std::size_t i = 1; i < node_.inputs.size(); ++i) same_type(0, i);
     } else if (is("Where")) {
       same_type(1, 2);
@@ -158,8 +66,8 @@ class Inference {
   }
 
   DType type_of_output(std::size_t i) const {
-    if (contains(kBool, node_.op) || (is("Dropout") && i == 1)) return DType::kBool;
-    if (is("Shape") || is("Size") || is("ArgMax") || is("ArgMin") || is("NonZero") || (i == 1 && (is("TopK") || is("MaxPool")))) return DType::kI64;
+    if (has_word(kBool, node_.op) || (is("Dropout") && i == 1)) return DType::kBool;
+    if (is("Shape") || is("Size") || is("ArgMax") || is("ArgMin") || (i == 1 && (is("TopK") || is("MaxPool")))) return DType::kI64;
     if (is("Cast")) return dtype_from_onnx(node_.attributes.integer("to"));
     if (is("CastLike") || is("DequantizeLinear") || is("Where")) return type(1);
     if (is("ConstantOfShape")) return node_.attributes.has("value") ? node_.attributes.tensor("value").dtype() : DType::kF32;
@@ -193,8 +101,8 @@ class Inference {
     return rank(0) >= 0 && constant(1) && constant(1)->size() > 0 ? rank(0) - constant(1)->size() : -1;
   }
   std::int64_t rank_of_output() const {
-    if (contains(kBroadcast, node_.op) || is("Where")) return broadcast_rank();
-    if (contains(kRankOfFirst, node_.op) || is("TopK")) return rank(0);
+    if (has_word(kBroadcast, node_.op) || is("Where")) return broadcast_rank();
+    if (has_word(kRankOfFirst, node_.op) || is("TopK")) return rank(0);
     if (is("Flatten") || is("Gemm")) return 2;
     if (is("MatMul")) return matmul_rank();
     if (is("Reshape")) return constant(1) ? constant(1)->size() : -1;
