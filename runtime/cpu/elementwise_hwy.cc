@@ -122,20 +122,9 @@ HWY_INLINE void each(const float* x, float* y, std::size_t n, F f) {
   hn::Store(f(hn::Load(d, rest)), d, rest);
   std::copy_n(rest, n - i, y + i);
 }
-template <class F>
-HWY_INLINE void each(const float* x, const float* z, float* y, std::size_t n, F f) {
-  const D d;
-  const std::size_t lanes = hn::Lanes(d);
-  std::size_t i = 0;
-  for (; i + lanes <= n; i += lanes) hn::StoreU(f(hn::LoadU(d, x + i), hn::LoadU(d, z + i)), d, y + i);
-  for (; i < n; ++i) y[i] = hn::GetLane(f(constant(x[i]), constant(z[i])));
-}
-
 void run_smooth(FloatMap kind, float alpha, float beta, const float* x, float* y, std::size_t n) {
   const V a = constant(alpha), b = constant(beta), zero = constant(0.0f);
   switch (kind) {
-    case FloatMap::kExp:
-      return each(x, y, n, [](V v) HWY_ATTR { return exp_of(v); });
     case FloatMap::kErf:
       return each(x, y, n, [](V v) HWY_ATTR { return erf_of(v); });
     case FloatMap::kSigmoid:
@@ -179,34 +168,11 @@ void run_simple(FloatMap kind, float alpha, float beta, const float* x, float* y
         const V cut = hn::Min(hn::Max(hn::Add(v, constant(3.0f)), zero), constant(6.0f));
         return keep_nan(v, hn::Mul(v, hn::Div(cut, constant(6.0f))));
       });
-    case FloatMap::kClip:
+    default:  // kClip
       return each(x, y, n, [=](V v) HWY_ATTR {
         const V low = hn::IfThenElse(hn::Lt(v, a), a, v);
         return hn::IfThenElse(hn::Gt(low, b), b, low);
       });
-    case FloatMap::kSqrt:
-      return each(x, y, n, [](V v) HWY_ATTR { return hn::Sqrt(v); });
-    case FloatMap::kReciprocal:
-      return each(x, y, n, [=](V v) HWY_ATTR { return hn::Div(one, v); });
-    case FloatMap::kFloor:
-      return each(x, y, n, [](V v) HWY_ATTR { return hn::Floor(v); });
-    case FloatMap::kCeil:
-      return each(x, y, n, [](V v) HWY_ATTR { return hn::Ceil(v); });
-    default:  // kRound
-      return each(x, y, n, [](V v) HWY_ATTR { return hn::Round(v); });
-  }
-}
-
-void run_binary(FloatMap kind, const float* x, const float* z, float* y, std::size_t n) {
-  switch (kind) {
-    case FloatMap::kAdd:
-      return each(x, z, y, n, [](V v, V w) HWY_ATTR { return hn::Add(v, w); });
-    case FloatMap::kSub:
-      return each(x, z, y, n, [](V v, V w) HWY_ATTR { return hn::Sub(v, w); });
-    case FloatMap::kMul:
-      return each(x, z, y, n, [](V v, V w) HWY_ATTR { return hn::Mul(v, w); });
-    default:  // kDiv
-      return each(x, z, y, n, [](V v, V w) HWY_ATTR { return hn::Div(v, w); });
   }
 }
 
@@ -220,19 +186,12 @@ namespace {
 
 HWY_EXPORT(run_smooth);
 HWY_EXPORT(run_simple);
-HWY_EXPORT(run_binary);
 
 bool is_smooth(FloatMap k) { return k <= FloatMap::kSoftplus || (k >= FloatMap::kElu && k <= FloatMap::kSwish); }
 
 }  // namespace
 
 MapBody float_map(FloatMap kind, float a, float b) {
-  if (kind >= FloatMap::kAdd) {
-    return [kind](const void* const* in, void* out, std::int64_t n) {
-      const auto *x = static_cast<const float*>(in[0]), *z = static_cast<const float*>(in[1]);
-      HWY_DYNAMIC_DISPATCH(run_binary)(kind, x, z, static_cast<float*>(out), static_cast<std::size_t>(n));
-    };
-  }
   return [kind, a, b, smooth = is_smooth(kind)](const void* const* in, void* out, std::int64_t n) {
     const auto* x = static_cast<const float*>(in[0]);
     auto* y = static_cast<float*>(out);

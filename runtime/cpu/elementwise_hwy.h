@@ -5,9 +5,8 @@
 
 namespace tandem {
 
-// y = f(x), or f(x, z) for the last ones. `a` and `b` are the parameters named.
+// y = f(x). `a` and `b` are the parameters named.
 enum class FloatMap : std::uint8_t {
-  kExp,
   kErf,
   kSigmoid,
   kTanh,
@@ -25,15 +24,6 @@ enum class FloatMap : std::uint8_t {
   kHardSigmoid,  // a x + b, cut to [0, 1]
   kHardSwish,    // x min(max(x + 3, 0), 6) / 6
   kClip,         // min(max(x, a), b); NaN stays NaN
-  kSqrt,
-  kReciprocal,
-  kFloor,
-  kCeil,
-  kRound,  // half to even
-  kAdd,
-  kSub,
-  kMul,
-  kDiv,
 };
 
 // Relative error below 1e-6 of the exact function of the f32 argument (absolute where the result is near 0 by cancellation); infinities

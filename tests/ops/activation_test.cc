@@ -121,7 +121,7 @@ TEST(Activation, LayoutsAndStorageChangeNothing) {
 
 // A batch of 2 begins its second image at another place of a vector than a batch of 1.
 TEST(Activation, PlaceChangesNoBit) {
-  for (int k = 0; k <= static_cast<int>(FloatMap::kRound); ++k) {
+  for (int k = 0; k <= static_cast<int>(FloatMap::kClip); ++k) {
     const auto kind = static_cast<FloatMap>(k);
     const MapBody body = float_map(kind, 1.25f, 0.5f);
     Tensor x = random_f32({61}, 10), all(DType::kF32, {61});
@@ -163,17 +163,6 @@ TEST(Activation, AttributesAreObeyed) {
 TEST(Activation, ReluOfIntegers) {
   expect_close(apply_op("Relu", {typed<std::int8_t>({3}, {-128, 0, 5})}), typed<std::int8_t>({3}, {0, 0, 5}));
   EXPECT_THROW(apply_op("Relu", {typed<std::uint8_t>({1}, {1})}), InvalidModel);
-}
-
-TEST(Activation, ExpOfTheWholeRange) {
-  std::vector<float> x;
-  for (int i = -10400; i <= 8880; ++i) x.push_back(static_cast<float>(i) / 100);
-  Tensor want(DType::kF32, {static_cast<std::int64_t>(x.size())});
-  for (std::size_t i = 0; i < x.size(); ++i) want.as_mutable<float>()[i] = static_cast<float>(std::exp(static_cast<double>(x[i])));
-  Tensor got(DType::kF32, want.shape());
-  const void* in[] = {x.data()};
-  float_map(FloatMap::kExp)(in, got.mutable_data(), got.size());
-  expect_close(got, want, 4e-7, 3e-45);
 }
 
 }  // namespace
