@@ -1,7 +1,7 @@
 // ArgMax ArgMin CumSum: along one axis.
 #include <cmath>
 
-#include "runtime/cpu/strided.h"
+#include "runtime/ops/along_axis.h"
 #include "runtime/ops/families.h"
 #include "runtime/ops/pointwise.h"
 
@@ -90,38 +90,27 @@ void infer_cumsum(InferContext& c) {
                             c.attributes().integer("reverse", 0) != 0});
 }
 
+template <class T>
+void sum_vector(const CumSumParams& p, const T* x, std::int64_t from, T* y, std::int64_t to, std::int64_t n) {
+  std::conditional_t<std::is_floating_point_v<T>, double, std::uint64_t> sum = 0;
+  for (std::int64_t i = 0; i < n; ++i) {
+    const std::int64_t e = p.reverse ? n - 1 - i : i;
+    const auto next = sum + static_cast<decltype(sum)>(x[e * from]);
+    y[e * to] = static_cast<T>(p.exclusive ? sum : next);
+    sum = next;
+  }
+}
+
 Kernel cumsum(CpuContext& c) {
   const auto p = c.params<CumSumParams>();
-  const auto in_strides = c.in[0].strides(), out_strides = c.out[0].strides();
-  Shape outer = c.in[0].shape;
-  const std::int64_t n = outer[p.axis], from = in_strides[p.axis], to = out_strides[p.axis];
-  outer[p.axis] = 1;
-  const StridedLoop loop(outer, {out_strides, in_strides}, std::max<std::int64_t>(1, kTaskElements / std::max<std::int64_t>(1, n)));
-  Kernel kernel;
-  dispatch(c.in[0].dtype, [&](auto tag) {
+  return dispatch(c.in[0].dtype, [&](auto tag) -> Kernel {
     using T = decltype(tag);
-    if constexpr (std::is_arithmetic_v<T> && !std::is_same_v<T, bool>) {
-      using A = std::conditional_t<std::is_floating_point_v<T>, double, std::uint64_t>;
-      kernel = Kernel::single("plain", loop.tasks(), [=](const KernelArgs& k, int task) {
-        loop.for_each_run(task, [&](const std::int64_t* at, std::int64_t count) {
-          for (std::int64_t i = 0; i < count; ++i) {
-            const T* x = k.input<T>(0) + at[1] + i * loop.step(1);
-            T* y = k.output<T>(0) + at[0] + i * loop.step(0);
-            A sum = 0;
-            for (std::int64_t j = 0; j < n; ++j) {
-              const std::int64_t e = p.reverse ? n - 1 - j : j;
-              const A next = sum + static_cast<A>(x[e * from]);
-              y[e * to] = static_cast<T>(p.exclusive ? sum : next);
-              sum = next;
-            }
-          }
-        });
-      });
-    } else {
+    if constexpr (std::is_arithmetic_v<T> && !std::is_same_v<T, bool>)
+      return along_axis<T>(c, p.axis,
+                           [p](const T* x, std::int64_t from, T* y, std::int64_t to, std::int64_t n) { sum_vector(p, x, from, y, to, n); });
+    else
       throw Unsupported(std::string("needs float32, float64 or integer operands, has ") + std::string(name_of(c.in[0].dtype)));
-    }
   });
-  return kernel;
 }
 
 Rows rows_of_cumsum(const RowContext& c) { return c.params<CumSumParams>().axis == 0 ? Rows::mixed() : rows_of_first(c); }

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "runtime/cpu/map.h"
-#include "runtime/cpu/strided.h"
+#include "runtime/ops/along_axis.h"
 #include "runtime/ops/families.h"
 #include "runtime/ops/pointwise.h"
 
@@ -139,9 +139,7 @@ Kernel cpu(CpuContext& c) {
   for (std::size_t i = 1; i < 5; ++i) {
     if (c.in[i].dtype != DType::kF32 && c.in[i].dtype != DType::kF64) throw Unsupported("statistics must be float32 or float64");
   }
-  if (c.in[0].dtype == DType::kF64) return kernel<double>(c);
-  if (c.in[0].dtype == DType::kF32) return kernel<float>(c);
-  throw Unsupported(std::string("needs float32 or float64 operands, has ") + std::string(name_of(c.in[0].dtype)));
+  return float_kernel(c, [&](auto tag) { return kernel<decltype(tag)>(c); });
 }
 
 Rows rows(const RowContext& c) { return c.params<BatchNormParams>().training ? Rows::mixed() : rows_of_first(c); }

@@ -1,7 +1,7 @@
 // LRN and LpNormalization: sums along one axis.
 #include <cmath>
 
-#include "runtime/cpu/strided.h"
+#include "runtime/ops/along_axis.h"
 #include "runtime/ops/families.h"
 #include "runtime/ops/pointwise.h"
 
@@ -55,28 +55,6 @@ void lp_vector(const LpParams& p, const T* x, std::int64_t from, T* y, std::int6
     sum += p.p == 1 ? std::abs(static_cast<double>(x[i * from])) : static_cast<double>(x[i * from]) * static_cast<double>(x[i * from]);
   const double norm = p.p == 1 ? sum : std::sqrt(sum);
   for (std::int64_t i = 0; i < n; ++i) y[i * to] = norm == 0 ? T{0} : static_cast<T>(static_cast<double>(x[i * from]) / norm);
-}
-
-// Calls vector(x, from, y, to, n) for every vector along `axis`.
-template <class T, class F>
-Kernel along_axis(const CpuContext& c, std::size_t axis, F vector) {
-  Shape outer = c.in[0].shape;
-  const std::int64_t n = outer[axis], from = c.in[0].strides()[axis], to = c.out[0].strides()[axis];
-  outer[axis] = 1;
-  const StridedLoop loop(outer, {c.out[0].strides(), c.in[0].strides()}, std::max<std::int64_t>(1, kTaskElements / std::max<std::int64_t>(1, n)));
-  return Kernel::single("plain", loop.tasks(), [=](const KernelArgs& k, int task) {
-    loop.for_each_run(task, [&](const std::int64_t* at, std::int64_t count) {
-      for (std::int64_t i = 0; i < count; ++i)
-        vector(k.input<T>(0) + at[1] + i * loop.step(1), from, k.output<T>(0) + at[0] + i * loop.step(0), to, n);
-    });
-  });
-}
-
-template <class F>
-Kernel float_kernel(const CpuContext& c, F&& make) {
-  if (c.in[0].dtype == DType::kF64) return make(double{});
-  if (c.in[0].dtype == DType::kF32) return make(float{});
-  throw Unsupported(std::string("needs float32 or float64 operands, has ") + std::string(name_of(c.in[0].dtype)));
 }
 
 Kernel lrn(CpuContext& c) {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "runtime/cpu/strided.h"
+#include "runtime/ops/along_axis.h"
 #include "runtime/ops/families.h"
 #include "runtime/ops/pointwise.h"
 
@@ -121,9 +121,7 @@ Kernel cpu(CpuContext& c) {
   for (const std::size_t i : {1u, 2u}) {
     if (c.has_input(i) && c.in[i].dtype != c.in[0].dtype) throw Unsupported("scale and bias must have the type of operand 0");
   }
-  if (c.in[0].dtype == DType::kF64) return kernel<double>(c);
-  if (c.in[0].dtype == DType::kF32) return kernel<float>(c);
-  throw Unsupported(std::string("needs float32 or float64 operands, has ") + std::string(name_of(c.in[0].dtype)));
+  return float_kernel(c, [&](auto tag) { return kernel<decltype(tag)>(c); });
 }
 
 // Axis 0 must lie outside the vectors.
@@ -174,9 +172,7 @@ Kernel mvn_kernel(const CpuContext& c) {
 }
 
 Kernel mvn(CpuContext& c) {
-  if (c.in[0].dtype == DType::kF64) return mvn_kernel<double>(c);
-  if (c.in[0].dtype == DType::kF32) return mvn_kernel<float>(c);
-  throw Unsupported(std::string("needs float32 or float64 operands, has ") + std::string(name_of(c.in[0].dtype)));
+  return float_kernel(c, [&](auto tag) { return mvn_kernel<decltype(tag)>(c); });
 }
 
 Rows rows_of_mvn(const RowContext& c) {

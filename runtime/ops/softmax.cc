@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "runtime/cpu/strided.h"
+#include "runtime/ops/along_axis.h"
 #include "runtime/ops/families.h"
 #include "runtime/ops/pointwise.h"
 
@@ -51,29 +51,13 @@ void one_vector(Kind kind, const T* x, std::int64_t from, T* y, std::int64_t to,
   }
 }
 
-template <class T>
-Kernel kernel(const CpuContext& c) {
-  const auto p = c.params<SoftmaxParams>();
-  const TensorDesc &in = c.in[0], &out = c.out[0];
-  Shape outer = out.shape;
-  const std::int64_t n = outer[p.axis];
-  outer[p.axis] = 1;
-  const auto in_strides = in.strides(), out_strides = out.strides();
-  const std::int64_t from = in_strides[p.axis], to = out_strides[p.axis];
-  const StridedLoop loop(outer, {out_strides, in_strides}, std::max<std::int64_t>(1, kTaskElements / std::max<std::int64_t>(1, n)));
-  return Kernel::single("plain", loop.tasks(), [loop, p, n, from, to, out](const KernelArgs& k, int task) {
-    loop.for_each_run(task, [&](const std::int64_t* at, std::int64_t count) {
-      for (std::int64_t i = 0; i < count; ++i) {
-        one_vector(p.kind, k.input<T>(0) + at[1] + i * loop.step(1), from, k.output<T>(0) + at[0] + i * loop.step(0), to, n);
-      }
-    });
-  });
-}
-
 Kernel cpu(CpuContext& c) {
-  if (c.in[0].dtype == DType::kF64) return kernel<double>(c);
-  if (c.in[0].dtype == DType::kF32) return kernel<float>(c);
-  throw Unsupported(std::string("needs float32 or float64 operands, has ") + std::string(name_of(c.in[0].dtype)));
+  const auto p = c.params<SoftmaxParams>();
+  return float_kernel(c, [&](auto tag) {
+    using T = decltype(tag);
+    return along_axis<T>(c, p.axis,
+                         [p](const T* x, std::int64_t from, T* y, std::int64_t to, std::int64_t n) { one_vector(p.kind, x, from, y, to, n); });
+  });
 }
 
 Rows rows(const RowContext& c) { return c.params<SoftmaxParams>().axis == 0 ? Rows::mixed() : rows_of_first(c); }
