@@ -36,9 +36,4 @@ void rewrite_identity(NodeRewrite& c) {
   c.set_output_type(type);
 }
 
-void rewrite_dequantize(NodeRewrite& c) {
-  const std::int64_t half = c.attributes().integer("output_dtype", 0);
-  if (half == dtype_to_onnx(DType::kF16) || half == dtype_to_onnx(DType::kBF16)) c.attributes().erase("output_dtype");
-}
-
 }  // namespace tandem
