@@ -136,6 +136,9 @@ void run_together(const Run& run, TaskPool& pool, std::span<WorkerSpace> spaces,
       if (phase < team.last()) e.add_context(team.phases[phase].step->node);
       team.open(team.last());
       throw;
+    } catch (...) {
+      team.open(team.last());
+      throw;
     }
   });
 }

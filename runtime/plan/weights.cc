@@ -8,12 +8,13 @@ namespace tandem {
 std::shared_ptr<const PackedWeights> WeightStore::pack(Plan& plan) {
   const std::lock_guard lock(mutex_);
   auto weights = std::make_shared<PackedWeights>();
+  auto by_key = by_key_;  // where memory runs out, no block that was never filled stays known
   std::vector<std::size_t> missing;
   for (std::size_t i = 0; i < plan.packs.size(); ++i) {
     PlannedPack& p = plan.packs[i];
     std::shared_ptr<Buffer> block;
     if (!p.key.empty()) {
-      auto& shared = by_key_[p.key];
+      auto& shared = by_key[p.key];
       if (!shared) {
         shared = std::make_shared<Buffer>(memory_, p.bytes);
         missing.push_back(i);
@@ -33,6 +34,7 @@ std::shared_ptr<const PackedWeights> WeightStore::pack(Plan& plan) {
     plan.packs[i].fill(weights->blocks_[i]->data());
     plan.packs[i].fill = nullptr;
   });
+  by_key_ = std::move(by_key);
   for (PlannedPack& p : plan.packs) p.fill = nullptr;
   return weights;
 }
