@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "runtime/base/error.h"
+#include "runtime/cpu/strided_copy.h"
 
 namespace tandem::models {
 namespace {
@@ -17,21 +18,6 @@ struct Word {
 constexpr Word kWords[] = {
     {"depthwise_kernel", 0}, {"kernel", 1},         {"pointwise_kernel", 2}, {"embeddings", 3}, {"alpha", 4}, {"bias", 5}, {"gamma", 6}, {"beta", 7},
     {"moving_mean", 8},      {"moving_variance", 9}};
-
-// to[i...] = from, walked in the order of `to`; steps of `from` per dimension of `to`.
-void copy_permuted(const float* from, float* to, const Shape& shape, const std::vector<std::int64_t>& steps) {
-  std::vector<std::int64_t> at(shape.size(), 0);
-  std::int64_t offset = 0;
-  for (std::int64_t i = 0; i < elements(shape); ++i) {
-    to[i] = from[offset];
-    for (std::size_t d = shape.size(); d-- > 0;) {
-      offset += steps[d];
-      if (++at[d] < shape[d]) break;
-      offset -= steps[d] * shape[d];
-      at[d] = 0;
-    }
-  }
-}
 
 Shape permuted_shape(const Shape& shape, const std::vector<std::size_t>& perm) {
   Shape out;
@@ -83,7 +69,7 @@ Tensor to_keras(const ArrayForm& f, const Tensor& t) {
   std::vector<std::int64_t> steps;
   for (const std::size_t p : f.perm) steps.push_back(strides[p]);
   Tensor out(DType::kF32, f.keras);
-  copy_permuted(t.as<float>().data(), out.as_mutable<float>().data(), shape, steps);
+  StridedCopy(shape, {DType::kF32, steps}, {DType::kF32, row_major_strides(shape)}).run(t.data(), out.mutable_data());
   return out;
 }
 
@@ -93,7 +79,7 @@ Tensor to_graph(const ArrayForm& f, const Tensor& t) {
   std::vector<std::int64_t> steps(f.perm.size());
   for (std::size_t i = 0; i < f.perm.size(); ++i) steps[f.perm[i]] = strides[i];
   Tensor out(DType::kF32, f.graph);
-  copy_permuted(t.as<float>().data(), out.as_mutable<float>().data(), f.split, steps);
+  StridedCopy(f.split, {DType::kF32, steps}, {DType::kF32, row_major_strides(f.split)}).run(t.data(), out.mutable_data());
   return out;
 }
 

@@ -182,11 +182,8 @@ bool is_pointwise(const Graph& graph, const Node& node) {
 
 // The pointwise node, which stands behind, becomes the separable one.
 void join(Graph& graph, Node& depthwise, Node& pointwise) {
-  Attributes a = depthwise.attributes;
-  for (const char* part : {"", "_min", "_max", "_alpha", "_beta"}) a.erase(std::string("activation") + part);
-  for (const auto& [name, value] : depthwise.attributes) {
-    if (name.starts_with("activation")) a.set("mid_" + name, value);
-  }
+  Attributes a;
+  for (const auto& [name, value] : depthwise.attributes) a.set(name.starts_with("activation") ? "mid_" + name : name, value);
   for (const auto& [name, value] : pointwise.attributes) {
     if (name.starts_with("activation")) a.set(name, value);
   }
