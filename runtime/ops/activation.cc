@@ -1,4 +1,4 @@
-// Activations of one operand and at most two attributes; PRelu; Clip. f32 (and the 16-bit floats) go through the vectorised functions,
+// Activations of one operand and at most two attributes. f32 (and the 16-bit floats) go through the vectorised functions,
 // f64 and the integers through plain loops.
 #include <cmath>
 

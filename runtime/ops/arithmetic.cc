@@ -1,4 +1,4 @@
-// Add Sub Mul Div Mod Pow: two operands, numpy's broadcasting. Integers wrap around; a division by zero gives 0 (as numpy), never a trap.
+// Add Sub Mul Div Mod: two operands, numpy's broadcasting. Integers wrap around; a division by zero gives 0 (as numpy), never a trap.
 #include <cmath>
 
 #include "runtime/ops/families.h"

@@ -46,7 +46,6 @@ void infer_lp(InferContext& c) {
   c.set_params(p);
 }
 
-// A vector of zeros stays zero.
 // A vector of zeros stays zero, as the standard's text says and ONNX Runtime does (ONNX's reference evaluator divides by zero).
 template <class T>
 void lp_vector(const LpParams& p, const T* x, std::int64_t from, T* y, std::int64_t to, std::int64_t n) {
