@@ -100,10 +100,6 @@ void hash(Sha256& sum, const LayerWeight& w, const Tensor& t) {
   sum.update(t.data(), t.bytes());
 }
 
-}  // namespace
-
-namespace {
-
 KerasWeights read_all(const std::string& path) {
   const std::string name = quoted(path);
   if (!is_hdf5(path)) refuse_content(path);

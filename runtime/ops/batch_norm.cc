@@ -74,9 +74,8 @@ Stage apply_stage(const TensorDesc& in, const TensorDesc& out, std::int64_t chan
           }};
 }
 
-template <class T>
 void store(const KernelArgs& k, const TensorDesc& d, std::size_t output, std::int64_t c, double value) {
-  if (!d || !k.out[output]) return;
+  if (!d) return;
   if (d.dtype == DType::kF64)
     k.output<double>(output)[c] = value;
   else
@@ -108,8 +107,8 @@ Stage statistics_stage(const CpuContext& c, std::int64_t channels) {
             T* scale = reinterpret_cast<T*>(k.shared);
             set_factors<T>({scale, scale + channels}, k, in, channel, mean, variance, p.epsilon);
             const double keep = p.momentum;
-            store<T>(k, out.size() > 1 ? out[1] : TensorDesc{}, 1, channel, parameter<double>(k, in[3], 3, channel) * keep + mean * (1 - keep));
-            store<T>(k, out.size() > 2 ? out[2] : TensorDesc{}, 2, channel, parameter<double>(k, in[4], 4, channel) * keep + variance * (1 - keep));
+            store(k, out.size() > 1 ? out[1] : TensorDesc{}, 1, channel, parameter<double>(k, in[3], 3, channel) * keep + mean * (1 - keep));
+            store(k, out.size() > 2 ? out[2] : TensorDesc{}, 2, channel, parameter<double>(k, in[4], 4, channel) * keep + variance * (1 - keep));
           }};
 }
 

@@ -138,18 +138,10 @@ Kernel threshold(CpuContext& c) {
   return map_kernel("plain", c.out[0], c.in, std::move(body));
 }
 
-// The bounds are scalars, whatever the batch.
-Rows rows_of_clip(const RowContext& c) {
-  for (std::size_t i = 1; i < c.inputs.size(); ++i) {
-    if (c.inputs[i].is_batched()) return Rows::mixed();
-  }
-  return rows_of_first(c);
-}
-
 constexpr OpDef clip_op() {
   OpDef op = pointwise_op("Clip", 1, 3, infer_clip, clip);
   op.data_inputs = 1;
-  op.rows = rows_of_clip;
+  op.rows = rows_of_first;  // the bounds are scalars, whatever the batch
   return op;
 }
 

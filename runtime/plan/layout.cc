@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 
 #include "runtime/ops/op_table.h"
 #include "runtime/plan/program.h"
@@ -20,11 +19,15 @@ TensorDesc describe_tensor(DType dtype, const Shape& shape, Layout layout) {
 class LayOut {
  public:
   LayOut(const Graph& graph, Precision precision)
-      : graph_(graph), bf16_(precision == Precision::kBF16), slots_of_(graph.values.size()), uses_(use_counts(graph)) {
+      : graph_(graph),
+        bf16_(precision == Precision::kBF16),
+        slots_of_(graph.values.size()),
+        uses_(use_counts(graph)),
+        wants_last_(graph.values.size()) {
     for (const Node& node : graph.nodes) {
       const OpDef& op = need_op(node.op);
       for (const ValueId in : node.inputs) {
-        if (in != kNoValue && op.layout == LayoutRule::kChannelsLast) wants_last_.insert({in, true});
+        if (in != kNoValue && op.layout == LayoutRule::kChannelsLast) wants_last_[static_cast<std::size_t>(in)] = true;
       }
     }
     find_readers();
@@ -54,7 +57,6 @@ class LayOut {
     auto& have = slots_of_[static_cast<std::size_t>(id)];
     if (have.empty()) {
       const Value& v = graph_.value(id);
-      constants_.push_back(id);
       new_slot(id, describe_tensor(v.dtype, v.shape, Layout::kPlain), {Place::Kind::kConstant, static_cast<std::size_t>(id)});
     }
     return have.front();
@@ -120,7 +122,7 @@ class LayOut {
     if (op.layout == LayoutRule::kPlain) return Layout::kPlain;
     if (op.layout == LayoutRule::kChannelsLast) return Layout::kChannelsLast;
     const ValueId out = node.outputs[0];
-    if (node.op == "Transpose") return out != kNoValue && wants_last_.count(out) ? Layout::kChannelsLast : Layout::kPlain;
+    if (node.op == "Transpose") return out != kNoValue && wants_last_[static_cast<std::size_t>(out)] ? Layout::kChannelsLast : Layout::kPlain;
     for (const ValueId in : node.inputs) {
       if (in != kNoValue && computed(in) && slot(main_slot(in)).desc.layout == Layout::kChannelsLast) return Layout::kChannelsLast;
     }
@@ -191,8 +193,7 @@ class LayOut {
   std::vector<bool> read_as_stored_;
   std::vector<std::vector<std::int32_t>> slots_of_;
   const std::vector<std::int32_t> uses_;
-  std::map<ValueId, bool> wants_last_;
-  std::vector<ValueId> constants_;
+  std::vector<bool> wants_last_;  // values that an operator takes channels-last
   Program program_;
 };
 

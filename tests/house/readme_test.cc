@@ -38,7 +38,7 @@ TEST(Readme, NamesEveryDependency) {
 
 TEST(Readme, ItsCommandsExist) {
   const std::string readme = read_text("README.md");
-  for (const std::string script : {"tools/test.sh"}) {
+  for (const std::string script : {"tools/demo.sh", "tools/test.sh"}) {
     EXPECT_NE(readme.find(script), std::string::npos) << script;
     EXPECT_EQ(access((std::string(TANDEM_SOURCE_DIR "/") + script).c_str(), X_OK), 0) << script << " is not there or not executable";
   }
