@@ -6,6 +6,7 @@
 
 #include "runtime/cpu/activation_rows.h"
 #include "runtime/ops/conv_fast.h"
+#include "runtime/ops/packed_operand.h"
 
 namespace tandem {
 namespace {
@@ -19,7 +20,7 @@ struct Job {
   std::int64_t channels, x_pitch, y_pitch, residual_pitch = 0, pixels, per_task, tasks;
   DType type;
   bool bias, residual;
-  std::ptrdiff_t pack = -1;
+  PackedOperand weights;
   // Results go straight to Y when nothing is left to do with them.
   bool direct() const { return type == DType::kF32 && !residual; }
 };
@@ -50,7 +51,7 @@ void run_depthwise(const Job& j, const KernelArgs& k, int task) {
   b.x = static_cast<const std::byte*>(k.in[0]) + static_cast<std::size_t>(image * in_pixels * j.x_pitch) * size_of(j.type);
   b.pitch = j.x_pitch;
   b.pre_relu = j.conv.pre_relu;
-  b.packed = j.pack < 0 ? reinterpret_cast<const float*>(k.shared) : static_cast<const float*>(k.packed[j.pack]);
+  b.packed = reinterpret_cast<const float*>(j.weights.data(k));
   if (j.bias) b.bias = k.input<float>(kBias);
   if (!j.residual) b.activation = j.conv.activation;
   const std::int64_t pixel = image * j.pixels + b.first;
@@ -83,17 +84,12 @@ Kernel fast_depthwise(CpuContext& c, const ConvParams& p) {
   if (!j.direct()) kernel.scratch_bytes = whole_lines(j.per_task * j.channels * 4);
   const std::int64_t taps = j.window.taps();
   const auto bytes = static_cast<std::size_t>(depthwise_packed_floats(j.channels, taps)) * sizeof(float);
-  const auto fill = [channels = j.channels, taps, half](const float* w, float* to) {
-    depthwise_pack(channels, taps, to, [&](std::int64_t ch, std::int64_t t) { return depthwise_weight(w[ch * taps + t], half); });
-  };
-  if (c.constant(kWeights)) {
-    j.pack = static_cast<std::ptrdiff_t>(c.pack(kWeights, fmt::format("depthwise{}:r{}", depthwise_lanes(), half), bytes,
-                                                [fill](const Tensor& w, void* to) { fill(w.as<float>().data(), static_cast<float*>(to)); }));
-    c.drop_operand(kWeights);
-  } else {
-    kernel.shared_bytes = bytes;
-    kernel.stages.push_back({1, [fill](const KernelArgs& k, int) { fill(k.input<float>(kWeights), reinterpret_cast<float*>(k.shared)); }});
-  }
+  j.weights = PackedOperand(c, kernel, kWeights, fmt::format("depthwise{}:r{}", depthwise_lanes(), half), bytes, 1,
+                            [channels = j.channels, taps, half](const void* values, std::int64_t, std::byte* to) {
+                              const auto* w = static_cast<const float*>(values);
+                              depthwise_pack(channels, taps, reinterpret_cast<float*>(to),
+                                             [&](std::int64_t ch, std::int64_t t) { return depthwise_weight(w[ch * taps + t], half); });
+                            });
   kernel.stages.push_back({static_cast<int>(c.out[0].shape[0] * j.tasks), [j](const KernelArgs& k, int task) { run_depthwise(j, k, task); }});
   if (may_take_residual(c, kResidual)) kernel.in_place = 1u << kResidual;
   return kernel;

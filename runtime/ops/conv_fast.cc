@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "runtime/cpu/activation_rows.h"
+#include "runtime/ops/packed_operand.h"
 
 namespace tandem {
 namespace {
@@ -30,7 +31,7 @@ struct Job {
   ProductPlan product;
   Source source;
   PixelCut cut;
-  std::ptrdiff_t pack = -1;
+  PackedOperand weights;
   std::int64_t row_pitch;                               // of gathered rows
   std::size_t zero_at = 0, edges_at = 0, tiles_at = 0;  // in scratch, after the table
   // Floats of one piece of a row of A, and pieces.
@@ -151,7 +152,7 @@ void run_block(const Job& j, const KernelArgs& k, const PixelCut::Part& part, st
     g.residual_stride = j.residual_pitch;
   }
   g.activation = j.conv.activation;
-  const auto* packed = j.pack < 0 ? k.shared : static_cast<const std::byte*>(k.packed[j.pack]);
+  const auto* packed = j.weights.data(k);
   j.product.run(g, packed + static_cast<std::size_t>(group) * j.group_bytes(), k.scratch + j.tiles_at);
 }
 
@@ -224,25 +225,15 @@ Kernel product_conv(CpuContext& c, const ConvParams& p) {
   Job j;
   j.conv = p;
   take_geometry(j, c);
-  const Tensor* w = c.constant(kWeights);
   j.product = ProductPlan::make(c, j.type, j.depth, kLargestBlock);
   j.cut = cut_pixels(j.product, c.out[0].shape[0], j.out_pixels, j.group_outputs, j.product.panel_width());
   Kernel kernel;
   choose_source(j, kernel);
   const char* sources[] = {"direct", "runs", "table", "copy"};
   kernel.implementation = fmt::format("{}:{}", j.product.name(), sources[static_cast<int>(j.source)]);
-  const std::size_t bytes = j.group_bytes() * static_cast<std::size_t>(p.group);
-  if (w) {
-    const auto key = fmt::format("{}:t{}:g{}", j.product.key(), j.taps, p.group);
-    j.pack = static_cast<std::ptrdiff_t>(c.pack(kWeights, key, bytes, [j](const Tensor& weights, void* to) {
-      for (std::int64_t g = 0; g < j.conv.group; ++g) pack_group(j, weights.as<float>().data(), g, static_cast<std::byte*>(to));
-    }));
-    c.drop_operand(kWeights);
-  } else {
-    kernel.shared_bytes = bytes;
-    kernel.stages.push_back(
-        {static_cast<int>(p.group), [j](const KernelArgs& k, int task) { pack_group(j, k.input<float>(kWeights), task, k.shared); }});
-  }
+  j.weights = PackedOperand(c, kernel, kWeights, fmt::format("{}:t{}:g{}", j.product.key(), j.taps, p.group),
+                            j.group_bytes() * static_cast<std::size_t>(p.group), p.group,
+                            [j](const void* w, std::int64_t group, std::byte* to) { pack_group(j, static_cast<const float*>(w), group, to); });
   kernel.stages.push_back({j.cut.tasks(), [j](const KernelArgs& k, int task) { run_task(j, k, task); }});
   if (may_take_residual(c, kResidual)) kernel.in_place = 1u << kResidual;
   return kernel;
@@ -252,7 +243,7 @@ Kernel product_conv(CpuContext& c, const ConvParams& p) {
 
 std::optional<Kernel> fast_conv(CpuContext& c, const ConvParams& p) {
   const DType type = c.out[0].dtype;
-  if (!c.in[0] || !is_hot_activation(c.in[0], type) || !is_hot_activation(c.out[0], type) || p.window.rank() > 3) return std::nullopt;
+  if (!is_hot_activation(c.in[0], type) || !is_hot_activation(c.out[0], type) || p.window.rank() > 3) return std::nullopt;
   if (c.has_input(kResidual) && !is_hot_activation(c.in[kResidual], type)) return std::nullopt;
   if (c.in[kWeights].dtype != DType::kF32 || (c.has_input(kBias) && c.in[kBias].dtype != DType::kF32)) return std::nullopt;
   const bool depthwise = p.group > 1 && p.group == c.in[0].shape[1] && p.group == c.out[0].shape[1];

@@ -5,10 +5,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/ops/packed_operand.h"
+
 namespace tandem {
 namespace {
 
 constexpr std::int64_t kTaskProducts = 1 << 18;
+constexpr std::int64_t kPackedAtOnce = kTaskProducts / 4;  // weights
 
 template <class To, class From>
 To convert(From v) {
@@ -35,8 +38,8 @@ struct Job {
   std::vector<std::int64_t> xs, ys, rs;  // strides
   std::int64_t taps, channels, outputs;  // of one group
   std::int64_t positions, block, blocks;
-  bool rounded;              // weights are rounded to bf16
-  std::ptrdiff_t pack = -1;  // index of the packed weights; -1: in KernelArgs::shared
+  bool rounded;  // weights are rounded to bf16
+  PackedOperand packed;
   std::int64_t depth() const { return taps * channels; }
   std::int64_t weights() const { return conv.group * depth() * outputs; }
 };
@@ -116,7 +119,7 @@ void finish(const Job& j, const KernelArgs& k, std::int64_t image, std::span<con
 
 template <class Acc>
 void run_task(const Job& j, const KernelArgs& k, int task) {
-  const Acc* weights = j.pack < 0 ? reinterpret_cast<const Acc*>(k.shared) : static_cast<const Acc*>(k.packed[j.pack]);
+  const Acc* weights = reinterpret_cast<const Acc*>(j.packed.data(k));
   Acc* window = reinterpret_cast<Acc*>(k.scratch);
   Acc* sums = window + j.depth();
   const std::int64_t image = task / j.blocks, first = task % j.blocks * j.block, last = std::min(j.positions, first + j.block);
@@ -145,20 +148,12 @@ Kernel build(CpuContext& c, Job job) {
   Kernel kernel;
   kernel.implementation = std::is_same_v<Acc, double> ? "plain:conv_f64" : "plain:conv_f32";
   kernel.scratch_bytes = static_cast<std::size_t>(job.depth() + job.outputs) * sizeof(Acc);
-  const std::size_t bytes = static_cast<std::size_t>(job.weights()) * sizeof(Acc);
-  if (c.constant(1)) {
-    job.pack = static_cast<std::ptrdiff_t>(
-        c.pack(1, fmt::format("plain_conv:{}:g{}:t{}:r{}", sizeof(Acc), job.conv.group, job.conv.transposed, job.rounded), bytes,
-               [job](const Tensor& w, void* to) { pack_weights<Acc>(job, w.data(), 0, job.weights(), static_cast<Acc*>(to)); }));
-    c.drop_operand(1);
-  } else {
-    kernel.shared_bytes = bytes;
-    const std::int64_t share = std::max<std::int64_t>(1, kTaskProducts / 4), tasks = (job.weights() + share - 1) / share;
-    kernel.stages.push_back({static_cast<int>(tasks), [job, share](const KernelArgs& k, int task) {
-                               const std::int64_t from = task * share, to = std::min(job.weights(), from + share);
-                               pack_weights<Acc>(job, k.in[1], from, to, reinterpret_cast<Acc*>(k.shared));
-                             }});
-  }
+  const std::int64_t parts = (job.weights() + kPackedAtOnce - 1) / kPackedAtOnce;
+  job.packed = PackedOperand(c, kernel, 1, fmt::format("plain_conv:{}:g{}:t{}:r{}", sizeof(Acc), job.conv.group, job.conv.transposed, job.rounded),
+                             static_cast<std::size_t>(job.weights()) * sizeof(Acc), parts, [job](const void* w, std::int64_t part, std::byte* to) {
+                               const std::int64_t first = part * kPackedAtOnce, last = std::min(job.weights(), first + kPackedAtOnce);
+                               pack_weights<Acc>(job, w, first, last, reinterpret_cast<Acc*>(to));
+                             });
   const std::int64_t tasks = job.y.shape[0] * job.blocks;
   kernel.stages.push_back({static_cast<int>(tasks), [job](const KernelArgs& k, int task) { run_task<Acc>(job, k, task); }});
   if (job.residual && may_take_residual(c, job.conv.residual)) kernel.in_place = 1u << job.conv.residual;

@@ -57,7 +57,7 @@ void infer(InferContext& c) {
 Kernel cpu(CpuContext& c) {
   const auto& p = c.params<ConvParams>();
   if (auto fast = fast_conv_transpose(c, p)) return std::move(*fast);
-  return plain_conv(c, {.window = p.window, .transposed = true, .group = p.group, .activation = p.activation});
+  return plain_conv(c, {.window = p.window, .transposed = true, .group = p.group});
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "runtime/cpu/activation_rows.h"
 #include "runtime/ops/conv_fast.h"
+#include "runtime/ops/packed_operand.h"
 
 namespace tandem {
 namespace {
@@ -38,9 +39,8 @@ struct Job {
   DType type;
   bool bias;
   bool dense;  // one phase: its pixels lie one behind the other in Y
-  Activation activation;
   std::vector<Phase> phases;
-  std::ptrdiff_t pack = -1;
+  PackedOperand weights;
   std::size_t packed_bytes = 0;
 };
 
@@ -108,11 +108,10 @@ void run_block(const Job& j, const Phase& f, const KernelArgs& k, const PixelCut
   g.last_panel = part.last_panel;
   if (j.bias) g.bias = k.input<float>(kBias) + group * j.outputs;
   g.type = j.type;
-  g.activation = j.activation;
   std::byte* sums = k.scratch + f.sums_at;
   g.c = j.dense ? y + static_cast<std::size_t>(first * j.y_pitch) * unit : sums;
   g.c_stride = j.dense ? j.y_pitch : j.outputs;
-  const std::byte* weights = j.pack < 0 ? k.shared : static_cast<const std::byte*>(k.packed[j.pack]);
+  const std::byte* weights = j.weights.data(k);
   f.product.run(g, weights + f.packed_at + static_cast<std::size_t>(group) * f.product.packed_bytes(j.outputs), k.scratch + f.tiles_at);
   if (j.dense) return;
   const std::int64_t from = part.first_panel * f.product.panel_width(), to = std::min(j.outputs, part.last_panel * f.product.panel_width());
@@ -199,8 +198,6 @@ Job make_job(const CpuContext& c, const ConvParams& p) {
   j.out_pixels = elements(w.output);
   j.type = c.out[0].dtype;
   j.bias = c.has_input(kBias);
-  j.activation = p.activation;
-  j.pack = -1;
   j.dense = j.strides[0] * j.strides[1] * j.strides[2] == 1;
   std::int64_t rest[3];
   for (rest[0] = 0; rest[0] < j.strides[0]; ++rest[0])
@@ -232,18 +229,10 @@ std::optional<Kernel> fast_conv_transpose(CpuContext& c, const ConvParams& p) {
   const std::string product = j.phases[0].product.name();
   kernel.implementation = fmt::format("{}:transposed:{}", product, j.phases.size());
   const auto parts = static_cast<std::int64_t>(j.phases.size()) * j.group;
-  if (c.constant(kWeights)) {
-    const auto key =
-        fmt::format("{}:transposed:s{}:d{}:g{}", j.phases[0].product.key(), to_string(p.window.strides), to_string(p.window.dilations), p.group);
-    j.pack = static_cast<std::ptrdiff_t>(c.pack(kWeights, key, j.packed_bytes, [j, parts](const Tensor& w, void* to) {
-      for (std::int64_t i = 0; i < parts; ++i) pack_part(j, w.as<float>().data(), i, static_cast<std::byte*>(to));
-    }));
-    c.drop_operand(kWeights);
-  } else {
-    kernel.shared_bytes = j.packed_bytes;
-    kernel.stages.push_back(
-        {static_cast<int>(parts), [j](const KernelArgs& k, int task) { pack_part(j, k.input<float>(kWeights), task, k.shared); }});
-  }
+  const auto key =
+      fmt::format("{}:transposed:s{}:d{}:g{}", j.phases[0].product.key(), to_string(p.window.strides), to_string(p.window.dilations), p.group);
+  j.weights = PackedOperand(c, kernel, kWeights, key, j.packed_bytes, parts,
+                            [j](const void* w, std::int64_t part, std::byte* to) { pack_part(j, static_cast<const float*>(w), part, to); });
   kernel.stages.push_back({tasks, [j](const KernelArgs& k, int task) { run_task(j, k, task); }});
   return kernel;
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "runtime/cpu/activation_rows.h"
+#include "runtime/ops/packed_operand.h"
 #include "runtime/ops/product_plan.h"
 
 namespace tandem {
@@ -33,10 +34,10 @@ struct FloatJob {
   ProductPlan plan;
   ProductCut cut;
   DType a_type, b_type, y_type;
-  std::size_t a, b;
+  std::size_t a;
   std::optional<std::size_t> bias;
   ProductEpilogue epilogue;
-  bool constant = false;
+  PackedOperand weights = {};
   std::size_t matrix_bytes = 0;                                                                              // of one packed matrix
   std::size_t tiles_at = 0, sums_at = 0;                                                                     // in scratch, behind gathered rows of A
   bool in_place() const { return a_type == DType::kF32 && p.a_k_step == 1 && (!plan.rounded || plan.amx); }  // tiles round by themselves
@@ -76,7 +77,7 @@ void gather_rows(const FloatJob& j, const T* a, std::int64_t rows, float* to) {
   }
 }
 
-void run_block(const FloatJob& j, const KernelArgs& k, std::size_t packed, int task) {
+void run_block(const FloatJob& j, const KernelArgs& k, int task) {
   const Product& p = j.p;
   const ProductBlock block = j.cut.block(task);
   const auto [a_matrix, b_matrix] = p.matrices(block.batch);
@@ -102,8 +103,7 @@ void run_block(const FloatJob& j, const KernelArgs& k, std::size_t packed, int t
     g.c = sums - block.column;
   else
     g.c = static_cast<std::byte*>(k.out[0]) + static_cast<std::size_t>(at) * size_of(j.y_type);
-  const std::byte* weights = j.constant ? static_cast<const std::byte*>(k.packed[packed]) : k.shared;
-  j.plan.run(g, weights + static_cast<std::size_t>(b_matrix) * j.matrix_bytes, k.scratch + j.tiles_at);
+  j.plan.run(g, j.weights.data(k) + static_cast<std::size_t>(b_matrix) * j.matrix_bytes, k.scratch + j.tiles_at);
   if (!j.epilogue) return;
   if (!j.own_sums()) return j.epilogue(k, block, k.output<float>(0) + at + block.column, p.columns);
   j.epilogue(k, block, sums, columns);
@@ -117,28 +117,20 @@ Kernel float_kernel(CpuContext& c, const Product& p, std::size_t a, std::size_t 
   ProductPlan plan = ProductPlan::make(c, half ? DType::kBF16 : DType::kF32, p.depth, 0);
   const ProductCut cut(p, plan.panel_width(), plan.tile_rows());
   plan = ProductPlan::make(c, half ? DType::kBF16 : DType::kF32, p.depth, cut.rows_per_task());
-  FloatJob j{p, plan, cut, a_type, c.in[b].dtype, c.out[0].dtype, a, b, bias, std::move(epilogue)};
+  FloatJob j{p, plan, cut, a_type, c.in[b].dtype, c.out[0].dtype, a, bias, std::move(epilogue)};
   j.matrix_bytes = plan.packed_bytes(p.columns);
-  const std::size_t bytes = static_cast<std::size_t>(p.b_matrices) * j.matrix_bytes;
   Kernel kernel;
   kernel.implementation = plan.name() + ":matrix";
-  std::size_t packed = 0;
-  if (c.constant(b)) {
-    j.constant = true;
-    packed = c.pack(b, fmt::format("matrix:{}:{}:{}", p.b_k_step, p.b_column_step, plan.key()), bytes,
-                    [j](const Tensor& w, void* to) { pack_b(j, w.data(), 0, j.all_panels(), static_cast<std::byte*>(to)); });
-    c.drop_operand(b);
-  } else {
-    kernel.shared_bytes = bytes;
-    const std::int64_t per_task = std::max<std::int64_t>(1, kTaskProducts / 8 / std::max<std::int64_t>(1, p.depth * plan.panel_width()));
-    kernel.stages.push_back({static_cast<int>(blocks(j.all_panels(), per_task)), [j, per_task](const KernelArgs& k, int task) {
-                               pack_b(j, k.in[j.b], task * per_task, std::min(j.all_panels(), (task + 1) * per_task), k.shared);
-                             }});
-  }
+  const std::int64_t per_part = std::max<std::int64_t>(1, kTaskProducts / 8 / std::max<std::int64_t>(1, p.depth * plan.panel_width()));
+  j.weights = PackedOperand(c, kernel, b, fmt::format("matrix:{}:{}:{}", p.b_k_step, p.b_column_step, plan.key()),
+                            static_cast<std::size_t>(p.b_matrices) * j.matrix_bytes, blocks(j.all_panels(), per_part),
+                            [j, per_part](const void* values, std::int64_t part, std::byte* to) {
+                              pack_b(j, values, part * per_part, std::min(j.all_panels(), (part + 1) * per_part), to);
+                            });
   j.tiles_at = whole_lines(j.in_place() ? 0 : cut.rows_per_task() * p.depth * 4);
   j.sums_at = j.tiles_at + whole_lines(static_cast<std::int64_t>(plan.scratch_bytes()));
   kernel.scratch_bytes = j.sums_at + (j.own_sums() ? whole_lines(cut.rows_per_task() * std::min(p.columns, cut.columns_per_task()) * 4) : 0);
-  kernel.stages.push_back({cut.tasks(), [j, packed](const KernelArgs& k, int task) { run_block(j, k, packed, task); }});
+  kernel.stages.push_back({cut.tasks(), [j](const KernelArgs& k, int task) { run_block(j, k, task); }});
   return kernel;
 }
 
