@@ -10,6 +10,7 @@
 #include "importer/mapped_file.h"
 #include "importer/safe_file.h"
 #include "importer/sha1.h"
+#include "importer/tensor_proto.h"
 #include "importer/tensor_wire.h"
 #include "importer/wire.h"
 #include "runtime/base/error.h"
@@ -21,22 +22,7 @@ constexpr std::uint64_t kDataAlignment = 64;
 
 bool is_half(DType t) { return t == DType::kF16 || t == DType::kBF16; }
 
-// Everything of a TensorProto but its data.
-std::string tensor_header(const std::string& name, const Tensor& tensor) {
-  std::string out;
-  for (const std::int64_t dim : tensor.shape()) wire::append_integer(out, 1, static_cast<std::uint64_t>(dim));
-  wire::append_integer(out, 2, static_cast<std::uint64_t>(dtype_to_onnx(tensor.dtype())));
-  wire::append_bytes(out, 8, name);
-  return out;
-}
-
 std::string_view data_of(const Tensor& tensor) { return {static_cast<const char*>(tensor.data()), tensor.bytes()}; }
-
-std::string tensor_message(const std::string& name, const Tensor& tensor) {
-  std::string out = tensor_header(name, tensor);
-  wire::append_bytes(out, 9, data_of(tensor));
-  return out;
-}
 
 std::string value_info(const std::string& name, DType dtype, const Declared& declared) {
   std::string type, info;
@@ -172,7 +158,7 @@ class GraphWriter {
       wire::append_bytes(w.message, 12, value_info(name_of_value(w, id), DType::kNone, {}));
     }
     for (const ValueId id : w.constants)
-      wire::append_bytes(w.message, 5, tensor_message(w.names[static_cast<std::size_t>(id)], graph.value(id).constant));
+      wire::append_bytes(w.message, 5, serialize_tensor(w.names[static_cast<std::size_t>(id)], graph.value(id).constant));
     wire::append_bytes(w.message, 2, graph.name.empty() ? "branch" : graph.name);
     return w.message;
   }
@@ -204,7 +190,7 @@ class GraphWriter {
       for (const std::string& v : *strings) wire::append_bytes(out, 9, v);
       kind(8);
     } else if (const auto* t = std::get_if<Tensor>(&value)) {
-      wire::append_bytes(out, 5, tensor_message("", *t));
+      wire::append_bytes(out, 5, serialize_tensor("", *t));
       kind(4);
     } else {
       wire::append_bytes(out, 6, branch(*std::get<std::shared_ptr<const Graph>>(value), node, w));

@@ -37,11 +37,16 @@ NamedTensor read_tensor_file(const std::filesystem::path& file) {
                       });
 }
 
-std::string serialize_tensor(const std::string& name, const Tensor& tensor) {
+std::string tensor_header(const std::string& name, const Tensor& tensor) {
   std::string out;
   for (const std::int64_t dim : tensor.shape()) wire::append_integer(out, 1, static_cast<std::uint64_t>(dim));
   wire::append_integer(out, 2, static_cast<std::uint64_t>(dtype_to_onnx(tensor.dtype())));
   wire::append_bytes(out, 8, name);
+  return out;
+}
+
+std::string serialize_tensor(const std::string& name, const Tensor& tensor) {
+  std::string out = tensor_header(name, tensor);
   wire::append_bytes(out, 9, {static_cast<const char*>(tensor.data()), tensor.bytes()});
   return out;
 }

@@ -23,5 +23,7 @@ NamedTensor parse_tensor(std::span<const std::byte> bytes);
 // Raw little-endian data. The file is written beside, synced and renamed; an existing one is never opened.
 void write_tensor_file(const std::filesystem::path& file, const std::string& name, const Tensor& tensor);
 std::string serialize_tensor(const std::string& name, const Tensor& tensor);
+// The same without the data, for tensors whose data lie elsewhere.
+std::string tensor_header(const std::string& name, const Tensor& tensor);
 
 }  // namespace tandem

@@ -10,16 +10,6 @@
 namespace tandem {
 namespace {
 
-// f32 that rounds to a 16-bit format as v itself would: of two neighbours the one with an odd last bit, so that no tie arises by rounding.
-float to_odd(double v) {
-  const auto f = static_cast<float>(v);
-  if (static_cast<double>(f) == v || std::isnan(f) || std::isinf(f)) return f;
-  const auto bits = std::bit_cast<std::uint32_t>(f);
-  if (bits & 1) return f;
-  const bool too_large = std::abs(static_cast<double>(f)) > std::abs(v);
-  return std::bit_cast<float>(too_large ? bits - 1 : bits + 1);
-}
-
 template <class To, class From>
 To saturate(From v) {
   using Limits = std::numeric_limits<To>;
@@ -37,11 +27,6 @@ template <class To, class From>
 auto convert_one(From v) {
   if constexpr (std::is_same_v<To, bool>) {
     return static_cast<std::uint8_t>(v != 0);
-  } else if constexpr (std::is_same_v<To, Float16> || std::is_same_v<To, BFloat16>) {
-    if constexpr (std::is_same_v<From, float> || sizeof(From) < 4)
-      return static_cast<float>(To(static_cast<float>(v)));
-    else
-      return static_cast<float>(To(to_odd(static_cast<double>(v))));
   } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
     return saturate<To>(v);
   } else {
@@ -61,12 +46,14 @@ void convert(const void* from, void* to, std::int64_t n) {
 
 ConvertFn converter(DType from, DType to) {
   return dispatch(from, [&](auto f) -> ConvertFn {
-    using From = decltype(f);
-    if constexpr (std::is_arithmetic_v<From> && !std::is_same_v<From, bool>) {
-      return dispatch(to, [](auto t) -> ConvertFn { return convert<From, decltype(t)>; });
-    } else {
-      throw std::logic_error(fmt::format("{} is not a compute type", name_of(from)));
-    }
+    return dispatch(to, [&](auto t) -> ConvertFn {
+      using From = decltype(f);
+      using To = decltype(t);
+      if constexpr (std::is_arithmetic_v<From> && !std::is_same_v<From, bool> && std::is_arithmetic_v<To>)
+        return convert<From, To>;
+      else
+        throw std::logic_error(fmt::format("no conversion of {} to {}", name_of(from), name_of(to)));
+    });
   });
 }
 
