@@ -8,12 +8,14 @@
 
 #include "importer/export_forms.h"
 #include "importer/mapped_file.h"
+#include "importer/quote.h"
 #include "importer/safe_file.h"
 #include "importer/sha1.h"
 #include "importer/tensor_proto.h"
 #include "importer/tensor_wire.h"
 #include "importer/wire.h"
 #include "runtime/base/error.h"
+#include "runtime/base/special_file.h"
 
 namespace tandem {
 namespace {
@@ -295,6 +297,8 @@ void write_onnx(const Graph& graph, const std::filesystem::path& target, const E
   }
   const bool external = bytes > options.external_above;
   if (external) {
+    if (is_special_file(target))
+      throw InvalidData(fmt::format("{} is no regular file: a network of this size needs a second file beside it", quote(target.string())));
     auto data_file = target;
     data_file += ".data";
     headers = write_data_file(graph, w, data_file);

@@ -11,6 +11,7 @@
 
 #include "importer/quote.h"
 #include "runtime/base/error.h"
+#include "runtime/base/special_file.h"
 
 namespace tandem {
 namespace {
@@ -22,6 +23,11 @@ namespace {
 }  // namespace
 
 SafeFile::SafeFile(std::filesystem::path target) : target_(std::move(target)) {
+  if (is_special_file(target_)) {
+    handle_ = FileHandle(open_special_file(target_));
+    if (!handle_) fail(target_, "opened");
+    return;
+  }
   for (int attempt = 0; !handle_ && attempt < 100; ++attempt) {
     temporary_ = target_;
     temporary_ += fmt::format(".tmp-{}-{}", ::getpid(), attempt);
@@ -43,13 +49,14 @@ void SafeFile::write(std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t count = ::write(handle_.get(), bytes.data(), std::min<std::size_t>(bytes.size(), std::size_t{1} << 30));
     if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) fail(temporary_, "written");
+    if (count <= 0) fail(temporary_.empty() ? target_ : temporary_, "written");
     written_ += static_cast<std::uint64_t>(count);
     bytes.remove_prefix(static_cast<std::size_t>(count));
   }
 }
 
 void SafeFile::commit() {
+  if (temporary_.empty()) return;
   if (::fsync(handle_.get()) != 0) fail(temporary_, "synced");
   if (std::rename(temporary_.c_str(), target_.c_str()) != 0) fail(target_, "replaced");
   temporary_.clear();

@@ -1,5 +1,5 @@
 // A file that appears whole or not at all: written under a temporary name in the same folder, synced, renamed. An existing target, link or
-// hard link is replaced, never opened.
+// hard link is replaced, never opened. Devices, pipes and /dev/stdout are written into instead (special_file.h).
 #pragma once
 
 #include <filesystem>

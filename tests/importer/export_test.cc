@@ -1,12 +1,15 @@
 // Written models: read back equal, in the oldest opset that can say them; targets are replaced, never opened.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <sstream>
 
 #include "importer/exporter.h"
 #include "runtime/base/error.h"
+#include "runtime/base/special_file.h"
 #include "tests/support/import.h"
 #include "tests/support/node_test.h"
 #include "tests/support/onnx_builder.h"
@@ -126,6 +129,24 @@ TEST(Export, NeverOpensAnExistingTarget) {
   EXPECT_NO_THROW(import_file(folder / "hard.onnx"));
   EXPECT_THROW(write_onnx(graph, folder / "none/m.onnx"), InvalidData);
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 3);  // no temporary file stays
+}
+
+TEST(Export, WritesIntoADeviceOrAPipeInsteadOfReplacingIt) {
+  const TemporaryFolder folder;
+  const Graph graph = import_text(model_bytes(scaled()));
+  write_onnx(graph, folder / "m.onnx");
+  const std::string pipe = folder / "pipe.onnx";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  auto reader = std::async(std::launch::async, [&] { return content(pipe); });
+  write_onnx(graph, pipe);
+  EXPECT_EQ(reader.get(), content(folder / "m.onnx"));
+  EXPECT_TRUE(std::filesystem::is_fifo(pipe));
+  EXPECT_THROW(write_onnx(graph, pipe, {.external_above = 0}), InvalidData);
+  std::filesystem::create_symlink("/proc/self/fd/1", folder / "out");
+  EXPECT_TRUE(is_special_file(folder / "out"));
+  EXPECT_TRUE(is_special_file("/dev/null"));
+  EXPECT_FALSE(is_special_file(folder / "m.onnx"));
+  EXPECT_FALSE(is_special_file(folder / "none"));
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "io/results.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <filesystem>
@@ -172,6 +173,18 @@ TEST_F(Results, StartsAnewWithoutTheOption) {
   EXPECT_FALSE(fs::exists(at("r.csv.errors.csv")));
   ResultWriter first(options("new.csv", true), inputs_);  // nothing there yet
   EXPECT_EQ(first.done(), 0u);
+}
+
+TEST(SaveFile, ADeviceStaysADevice) {
+  const std::string folder = testing::TempDir() + "tandem-save-" + std::to_string(::getpid());
+  fs::create_directories(folder);
+  fs::create_symlink("/dev/null", folder + "/null");
+  save_file(folder + "/null", std::string_view("text"));
+  EXPECT_TRUE(fs::is_symlink(folder + "/null"));
+  fs::create_symlink("/dev/full", folder + "/full");
+  EXPECT_THROW(save_file(folder + "/full", std::string_view("text")), InvalidData);
+  EXPECT_TRUE(fs::is_symlink(folder + "/full"));
+  fs::remove_all(folder);
 }
 
 }  // namespace
