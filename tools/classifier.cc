@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 
@@ -25,10 +26,27 @@ const Node* producer_of(const Graph& graph, ValueId id) {
   return made_by < 0 ? nullptr : &graph.nodes[static_cast<std::size_t>(made_by)];
 }
 
-bool ends_in(const Graph& graph, const char* op) {
+// What follows a softmax without changing which number belongs to which class.
+bool keeps_scores(const Node& node) {
+  constexpr std::array kKeeps = {"Cast",           "Clip",    "DequantizeLinear", "Dropout",   "Flatten",  "Identity",
+                                 "QuantizeLinear", "Reshape", "Squeeze",          "Transpose", "Unsqueeze"};
+  return !node.inputs.empty() && std::find(kKeeps.begin(), kKeeps.end(), node.op) != kKeeps.end();
+}
+
+// exp(x) / sum(exp(x)), as exporters without a Softmax write it.
+bool is_division_by_sum(const Graph& graph, const Node& node) {
+  if (node.op != "Div" || node.inputs.size() != 2) return false;
+  const Node *above = producer_of(graph, node.inputs[0]), *below = producer_of(graph, node.inputs[1]);
+  return above && below && above->op == "Exp" && below->op == "ReduceSum" && below->inputs[0] == node.inputs[0];
+}
+
+// The value that the network turns into probabilities at its end; kNoValue where it ends in anything else.
+ValueId logits_of(const Graph& graph) {
   const Node* last = producer_of(graph, graph.outputs[0]);
-  while (last && last->op == "Identity") last = producer_of(graph, last->inputs[0]);
-  return last && last->op == op;
+  while (last && keeps_scores(*last)) last = producer_of(graph, last->inputs[0]);
+  if (!last) return kNoValue;
+  if (last->op == "Softmax" || last->op == "Sigmoid") return last->inputs[0];
+  return is_division_by_sum(graph, *last) ? producer_of(graph, last->inputs[0])->inputs[0] : kNoValue;
 }
 
 ValueId find_layer(const Graph& graph, const std::string& layer) {
@@ -71,15 +89,16 @@ Classifier::Classifier(Model model, RunOptions options, Shape input, OutputType 
   const Graph& graph = model.graph();
   if (graph.inputs.size() != 1)
     throw UsageError(fmt::format("the network has {} inputs; images go into networks with one (use tandem run)", graph.inputs.size()));
-  const bool has_softmax = ends_in(graph, "Softmax"), has_sigmoid = ends_in(graph, "Sigmoid");
+  const ValueId logits = logits_of(graph);
   ValueId output = graph.outputs[0];
   if (!layer.empty())
     output = find_layer(graph, layer);
   else if (type == OutputType::kFeatures)
     output = features_of(graph);
-  else if (type == OutputType::kLogits && (has_softmax || has_sigmoid))
-    output = producer_of(graph, output)->inputs[0];
-  softmax_on_top_ = type == OutputType::kProbabilities && layer.empty() && !has_softmax && !has_sigmoid;
+  else if (type == OutputType::kLogits && logits != kNoValue)
+    output = logits;
+  softmax_on_top_ = type == OutputType::kProbabilities && layer.empty() && logits == kNoValue;
+  one_row_ = type != OutputType::kFeatures && layer.empty();
   const Value& v = graph.value(graph.inputs[0]);
   fixed_batch_ = v.shape_known && v.shape[0] > 0 ? v.shape[0] : 0;
   Model cut(std::make_shared<const Graph>(with_output(graph, output)));
@@ -105,6 +124,11 @@ std::vector<float> Classifier::run_batch(std::vector<float> samples, std::int64_
     const Tensor out = predictor_->run({input})[0];
     if (out.rank() < 1 || out.shape()[0] != shape[0]) {
       throw Unsupported(fmt::format("the network gives {} for a batch of {}: not one row for each image", to_string(out.shape()), shape[0]));
+    }
+    const auto wide = std::count_if(out.shape().begin() + 1, out.shape().end(), [](std::int64_t d) { return d > 1; });
+    if (one_row_ && wide > 1) {
+      throw Unsupported(fmt::format("the network gives {} for an image, expected one score for each class: --layer NAME writes all values",
+                                    to_string(std::span(out.shape()).subspan(1))));
     }
     const auto values = out.to_doubles();
     const std::size_t row = values.size() / static_cast<std::size_t>(shape[0]);

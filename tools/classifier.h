@@ -15,8 +15,8 @@ enum class OutputType { kProbabilities, kLogits, kFeatures };
 
 class Classifier {
  public:
-  // `input` is the shape of a batch of one. Throws UsageError when the network has more than one input, or `type` asks for logits of a network
-  // whose softmax cannot be taken off.
+  // `input` is the shape of a batch of one. Throws UsageError when the network has more than one input, Unsupported when probabilities or logits
+  // are asked for and it gives more than a score for each class, as segmentation does.
   Classifier(Model model, RunOptions options, Shape input, OutputType type, const std::string& layer);
 
   std::int64_t classes() const { return classes_; }
@@ -42,6 +42,7 @@ class Classifier {
   Shape input_;
   OutputType type_;
   bool softmax_on_top_ = false;  // scores are logits of a network that ends without one, probabilities were asked for
+  bool one_row_ = false;         // what comes out are scores of classes
   std::int64_t classes_ = 0, sample_size_ = 0, fixed_batch_ = 0;
 };
 
