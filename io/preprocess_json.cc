@@ -140,7 +140,7 @@ std::string labels_json(std::span<const std::string> labels) {
 
 std::vector<std::string> read_labels(const std::string& file) {
   const auto bytes = read_file(file, kMaxLabelsBytes);
-  const std::string text(bytes.begin(), bytes.end());
+  const std::string all(bytes.begin(), bytes.end()), text = all.substr(all.starts_with("\xef\xbb\xbf") ? 3 : 0);  // Windows' mark of UTF-8
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   if (first != std::string::npos && text[first] == '[') return with_context([&] { return quoted(file); }, [&] { return parse_labels(text); });
   std::vector<std::string> labels;

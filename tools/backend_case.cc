@@ -119,7 +119,8 @@ std::vector<fs::path> find_cases(const fs::path& folder, int depth) {
 }
 
 CaseOutcome run_case(const fs::path& folder, const CaseOptions& options, const RunOptions& run) {
-  const std::string name = folder.filename().string();
+  const fs::path full = fs::absolute(folder).lexically_normal();  // "cases/a/" and "." have names too
+  const std::string name = (full.has_filename() ? full : full.parent_path()).filename().string();
   try {
     ImportOptions import;
     import.as_written = true;

@@ -69,29 +69,43 @@ void set_size(io::Preprocess& p, const std::string& text) {
 
 void set_pad(io::Preprocess& p, const std::string& text) {
   const auto parts = split(text);
-  if (parts.size() != 1 && parts.size() != 4) throw UsageError(fmt::format("option --pad: expected N or TOP,LEFT,BOTTOM,RIGHT, found \"{}\"", text));
+  if (parts.size() != 1 && parts.size() != 4) throw UsageError(fmt::format("expected N or TOP,LEFT,BOTTOM,RIGHT, found \"{}\"", text));
   for (std::size_t i = 0; i < 4; ++i) p.pad[i] = static_cast<int>(to_integer(parts[parts.size() == 1 ? 0 : i], 0, 16384));
 }
 
+// Sets what the option says; errors name it.
+template <class Set>
+void take(const char* option, const std::string& text, Set&& set) {
+  if (text.empty()) return;
+  try {
+    set(text);
+  } catch (const UsageError& e) {
+    throw UsageError(fmt::format("option {}: {}", option, e.message()));
+  }
+}
+
+void set_channels(io::Preprocess& p, const std::string& text) {
+  p.channels = io::channels_of(text);
+  const auto n = static_cast<std::size_t>(p.channel_count());
+  if (p.mean.size() != n) p.mean.resize(n, p.mean.empty() ? 0.0f : p.mean[0]);
+  if (p.std.size() != n) p.std.resize(n, p.std.empty() ? 1.0f : p.std[0]);
+}
+
 void lay_over(io::Preprocess& p, const PreprocessFlags& f) {
-  if (!f.image_size.empty()) set_size(p, f.image_size);
-  if (!f.resize.empty()) p.resize = io::resize_kind(f.resize);
-  if (!f.fit.empty()) p.fit = io::fit_of(f.fit);
+  take("--image-size", f.image_size, [&](auto& text) { set_size(p, text); });
+  take("--resize", f.resize, [&](auto& text) { p.resize = io::resize_kind(text); });
+  take("--fit", f.fit, [&](auto& text) { p.fit = io::fit_of(text); });
   if (f.crop_pct > 0) {
+    if (!f.fit.empty() && p.fit != io::Fit::kCrop) throw UsageError(fmt::format("--crop-pct goes with --fit crop, not with --fit {}", f.fit));
     p.crop_pct = f.crop_pct;
-    if (f.fit.empty()) p.fit = io::Fit::kCrop;
+    p.fit = io::Fit::kCrop;
   }
-  if (!f.pad.empty()) set_pad(p, f.pad);
-  if (!f.family.empty()) io::set_family(p, f.family);
-  if (!f.channels.empty()) {
-    p.channels = io::channels_of(f.channels);
-    const auto n = static_cast<std::size_t>(p.channel_count());
-    if (p.mean.size() != n) p.mean.resize(n, p.mean.empty() ? 0.0f : p.mean[0]);
-    if (p.std.size() != n) p.std.resize(n, p.std.empty() ? 1.0f : p.std[0]);
-  }
-  if (!f.mean.empty()) p.mean = channel_values(f.mean, p.channel_count());
-  if (!f.std.empty()) p.std = channel_values(f.std, p.channel_count());
-  if (!f.input_layout.empty()) p.layout = io::input_layout_of(f.input_layout);
+  take("--pad", f.pad, [&](auto& text) { set_pad(p, text); });
+  take("--preprocess", f.family, [&](auto& text) { io::set_family(p, text); });
+  take("--channels", f.channels, [&](auto& text) { set_channels(p, text); });
+  take("--mean", f.mean, [&](auto& text) { p.mean = channel_values(text, p.channel_count()); });
+  take("--std", f.std, [&](auto& text) { p.std = channel_values(text, p.channel_count()); });
+  take("--input-layout", f.input_layout, [&](auto& text) { p.layout = io::input_layout_of(text); });
 }
 
 // Size, layout and channels that the graph itself shows.
@@ -129,7 +143,7 @@ void declare_preprocess_flags(OptionSet& o, PreprocessFlags& f) {
   o.text("--image-size", "H[xW]", f.image_size, "size of the network's input");
   o.text("--resize", "KIND", f.resize, "pil-bicubic, pil-bilinear, tf-bilinear, cv-linear, cv-area or nearest");
   o.text("--fit", "HOW", f.fit, "squash, crop (short side, then the middle) or pad (long side, then a border)");
-  o.number("--crop-pct", "F", f.crop_pct, 0, 1, "with --fit crop: part of the short side that stays").default_text = "";
+  o.number("--crop-pct", "F", f.crop_pct, 0.01, 1, "with --fit crop: part of the short side that stays").default_text = "";
   o.text("--pad", "N|T,L,B,R", f.pad, "border around the resized image, in pixels");
   o.text("--preprocess", "FAMILY", f.family, "tf (x / 127.5 - 1), torch (ImageNet mean and deviation), caffe (BGR, means taken out) or none");
   o.text("--mean", "LIST", f.mean, "taken out of the pixels (0 to 255), one number or one for each channel");

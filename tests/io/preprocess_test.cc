@@ -219,6 +219,7 @@ TEST(Labels, EveryForm) {
   const std::vector<std::string> labels{"tench", "great \"white\"", "b\xc3\xa4r"};
   EXPECT_EQ(parse_labels(labels_json(labels)), labels);
   EXPECT_EQ(read_labels(folder.write("l.txt", "tench\r\ngreat \"white\"\nb\xc3\xa4r\n\n")), labels);
+  EXPECT_EQ(read_labels(folder.write("l.txt", "\xef\xbb\xbftench\r\ngreat \"white\"\nb\xc3\xa4r\n")), labels);
   EXPECT_EQ(read_labels(folder.write("l.json", labels_json(labels))), labels);
   EXPECT_EQ(read_labels(folder.write("i.json", R"({"1":["n02","shark"],"0":["n01","tench"]})")), (std::vector<std::string>{"tench", "shark"}));
   for (const char* text : {"", "[1]", "[\"a\"", "{\"1\":[\"n\",\"x\"]}", "{\"0\":[]}", "{\"0\":\"x\"}"})
