@@ -25,8 +25,8 @@ PEERS = {"f32": ["onnxruntime", "openvino", "openvino-streams"], "bf16": ["openv
 
 def arguments():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--tandem", help="the program (default: build/release/tools/tandem); 'none' measures the peers alone",
-                   default=os.path.join(HERE, "../../build/release/tools/tandem"))
+    p.add_argument("--tandem", help="the program (default: build/release/bin/tandem); 'none' measures the peers alone",
+                   default=os.path.join(HERE, "../../build/release/bin/tandem"))
     p.add_argument("--cache", default=os.path.join(os.environ.get("XDG_CACHE_HOME", os.path.expanduser("~/.cache")), "tandem-bench"),
                    help="folder of the venv and the networks (default: %(default)s)")
     p.add_argument("--models", nargs="+", default=MODELS, choices=MODELS)
