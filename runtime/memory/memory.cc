@@ -29,10 +29,17 @@ std::size_t status_bytes(const char* key) {
 }  // namespace
 
 void* MappedMemory::allocate(std::size_t bytes) {
-  void* p = mmap(nullptr, whole_pages(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (p == MAP_FAILED) throw OutOfMemory(fmt::format("the system has no {} left", format_size(bytes)), bytes);
-  if (bytes >= 4 * kHugePage) madvise(p, whole_pages(bytes), MADV_HUGEPAGE);
-  return p;
+  const std::size_t wanted = whole_pages(bytes), spare = bytes >= kHugePage ? kHugePage - kPage : 0;
+  void* mapped = mmap(nullptr, wanted + spare, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapped == MAP_FAILED) throw OutOfMemory(fmt::format("the system has no {} left", format_size(bytes)), bytes);
+  if (spare == 0) return mapped;
+  // Huge pages begin at their own multiples; what lies before and behind goes back.
+  auto* begin = static_cast<std::byte*>(mapped);
+  const std::size_t before = (kHugePage - reinterpret_cast<std::uintptr_t>(begin) % kHugePage) % kHugePage;
+  if (before > 0) munmap(begin, before);
+  if (spare > before) munmap(begin + before + wanted, spare - before);
+  madvise(begin + before, wanted, MADV_HUGEPAGE);
+  return begin + before;
 }
 
 void MappedMemory::deallocate(void* block, std::size_t bytes) noexcept { munmap(block, whole_pages(bytes)); }

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "runtime/graph/passes.h"
 #include "runtime/ops/op_table.h"
@@ -112,7 +113,10 @@ class Planner {
 
 std::size_t Plan::packed_bytes() const {
   std::size_t sum = 0;
-  for (const PlannedPack& p : packs) sum += (p.bytes + 63) / 64 * 64;
+  std::set<std::string> seen;
+  for (const PlannedPack& p : packs) {
+    if (p.key.empty() || seen.insert(p.key).second) sum += (p.bytes + 63) / 64 * 64;
+  }
   return sum;
 }
 

@@ -19,7 +19,7 @@ class PackedWeights {
 
  private:
   friend class WeightStore;
-  std::vector<std::shared_ptr<Buffer>> blocks_;
+  std::vector<std::shared_ptr<std::byte>> blocks_;  // parts of the stores' buffers
   std::vector<const void*> pointers_;
 };
 
@@ -35,10 +35,15 @@ class WeightStore {
   std::shared_ptr<const PackedWeights> copy(const Plan& plan, const PackedWeights& from);
 
  private:
+  // A block for each pack: one that is here already, or a new one (all in one buffer), whose index is added to `missing`.
+  std::shared_ptr<PackedWeights> place(const Plan& plan, std::vector<std::size_t>& missing);
+  // New blocks are found by later plans from here on: when they are filled.
+  void keep(const Plan& plan, const PackedWeights& weights, const std::vector<std::size_t>& filled);
+
   MemoryResource& memory_;
   TaskPool& pool_;
   std::mutex mutex_;
-  std::map<std::string, std::shared_ptr<Buffer>> by_key_;
+  std::map<std::string, std::shared_ptr<std::byte>> by_key_;
 };
 
 }  // namespace tandem
