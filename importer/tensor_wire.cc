@@ -238,7 +238,8 @@ Tensor decode_tensor(const TensorFields& fields, const std::shared_ptr<const Map
 Tensor widened(const Tensor& tensor) {
   if (tensor.dtype() != DType::kF16 && tensor.dtype() != DType::kBF16) return tensor;
   if (tensor.bytes() < kDeferredBytes) return widen(tensor);
-  return Tensor::deferred(DType::kF32, tensor.shape(), [tensor] { return widen(tensor.made()); });
+  return Tensor::deferred(
+      DType::kF32, tensor.shape(), [tensor] { return widen(tensor.made()); }, tensor.making_bytes());
 }
 
 }  // namespace tandem

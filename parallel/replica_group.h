@@ -5,6 +5,7 @@
 // samples through the whole network, with fewer the workers share each operator's tasks. No bit depends on batch, replicas or threads.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -32,7 +33,8 @@ struct GroupOptions {
 // What a run will take, in bytes beyond what the process holds before planning. Per group: the replicas share one process.
 struct MemoryPrediction {
   std::size_t weights = 0, constants = 0, arenas = 0, scratch = 0, inputs_outputs = 0, reserve = 0;
-  std::size_t total() const { return weights + constants + arenas + scratch + inputs_outputs + reserve; }
+  std::size_t packing = 0;  // peak while weights are packed, before there are arenas
+  std::size_t total() const { return std::max(packing, weights + arenas + scratch) + constants + inputs_outputs + reserve; }
 };
 
 // A plan with what belongs to it, for one set of input shapes (the batch left out where the graph is cut).

@@ -12,6 +12,7 @@
 
 #include "io/save_file.h"
 #include "runtime/base/error.h"
+#include "runtime/memory/memory.h"
 #include "tools/command.h"
 #include "tools/model_inputs.h"
 #include "tools/options.h"
@@ -72,6 +73,7 @@ int run(const Options& o, const Console& console) {
   if (o.mode == "train") throw UsageError("option --mode: this version measures inference only, found \"train\"");
   const RunOptions options = o.run.resolve(console);
   const Model model = Model::from_file(o.model);
+  const std::size_t held = resident_bytes();
   const Predictor predictor(model, options);
   const auto shapes = concrete_shapes(model.graph(), o.shapes);
   const auto inputs = random_inputs(model.graph(), shapes, static_cast<std::uint64_t>(o.run.seed));
@@ -91,7 +93,7 @@ int run(const Options& o, const Console& console) {
                                     {"step_ms_best", f.best() * 1e3},
                                     {"peak_rss_mb", static_cast<double>(peak_resident_bytes()) / 1e6},
                                     {"load_to_first_s", f.load_to_first},
-                                    {"predicted_peak_mb", static_cast<double>(report.predicted_bytes) / 1e6},
+                                    {"predicted_peak_mb", static_cast<double>(held + report.predicted_bytes) / 1e6},
                                     {"implementations", implementations}};
   const std::string text = j.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
   if (o.json == "-")

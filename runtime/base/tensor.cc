@@ -14,8 +14,9 @@
 namespace tandem {
 
 struct Tensor::Recipe {
-  explicit Recipe(std::function<Tensor()> f) : make(std::move(f)) {}
+  Recipe(std::function<Tensor()> f, std::size_t bytes) : make(std::move(f)), beside(bytes) {}
   const std::function<Tensor()> make;
+  const std::size_t beside;
   std::once_flag once;
   Tensor kept;
   std::atomic<bool> is_kept{false};
@@ -55,13 +56,15 @@ Tensor Tensor::view(DType dtype, Shape shape, const void* data, std::shared_ptr<
   return t;
 }
 
-Tensor Tensor::deferred(DType dtype, Shape shape, std::function<Tensor()> make) {
+Tensor Tensor::deferred(DType dtype, Shape shape, std::function<Tensor()> make, std::size_t beside) {
   Tensor t;
   t.dtype_ = dtype;
   t.shape_ = std::move(shape);
-  t.recipe_ = std::make_shared<Recipe>(std::move(make));
+  t.recipe_ = std::make_shared<Recipe>(std::move(make), beside);
   return t;
 }
+
+std::size_t Tensor::making_bytes() const { return recipe_ ? bytes() + recipe_->beside : 0; }
 
 Tensor Tensor::made() const {
   if (!recipe_) return *this;

@@ -22,8 +22,11 @@ class Tensor {
   Tensor(DType dtype, Shape shape);
   // Bytes that live elsewhere (a mapped file); `owner` keeps them alive.
   static Tensor view(DType dtype, Shape shape, const void* data, std::shared_ptr<const void> owner);
-  // `make` gives a tensor of this type and shape; it may be called several times, from any thread.
-  static Tensor deferred(DType dtype, Shape shape, std::function<Tensor()> make);
+  // `make` gives a tensor of this type and shape; it may be called several times, from any thread. `beside`: bytes that it takes for the
+  // moment besides the result's.
+  static Tensor deferred(DType dtype, Shape shape, std::function<Tensor()> make, std::size_t beside = 0);
+  // Bytes that made() takes at most until its result goes.
+  std::size_t making_bytes() const;
   // The tensor itself; for a deferred one what its recipe makes, kept by the caller alone. Whoever reads large constants once uses it.
   Tensor made() const;
   // A copy of `values`, whose count must fit `shape`.

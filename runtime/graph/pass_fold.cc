@@ -104,7 +104,7 @@ void fold(Graph& graph, Node& conv, const Affine& a) {
     auto scale = [w, scale = a.scale, transposed = conv.op == "ConvTranspose", group = conv.attributes.integer("group", 1)] {
       return scaled_weights(w.made(), scale, transposed, group);
     };
-    conv.inputs[1] = graph.add_constant(fresh_name(graph, base), Tensor::deferred(DType::kF32, w.shape(), std::move(scale)));
+    conv.inputs[1] = graph.add_constant(fresh_name(graph, base), Tensor::deferred(DType::kF32, w.shape(), std::move(scale), w.making_bytes()));
   }
   Tensor bias(DType::kF32, {static_cast<std::int64_t>(a.scale.size())});
   const Tensor* old = constant_operand(graph, conv, 2);

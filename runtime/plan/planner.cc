@@ -79,7 +79,7 @@ class Planner {
     for (const Pack& p : context.packs()) {
       const Value& operand = graph_.value(p.operand);
       plan_.packs.push_back({shared_keys_ ? operand.name + '|' + p.key : std::string(), p.bytes,
-                             [fill = p.fill, held = operand.constant](void* to) { fill(held.made(), to); }});
+                             [fill = p.fill, held = operand.constant](void* to) { fill(held.made(), to); }, operand.constant.making_bytes()});
     }
     step.pack_count = context.packs().size();
     dropped_.push_back(context.dropped());

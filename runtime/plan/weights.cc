@@ -2,11 +2,56 @@
 
 #include <algorithm>
 #include <cstring>
+#include <deque>
+#include <numeric>
+#include <set>
 
 namespace tandem {
 
 namespace {
+
 constexpr std::size_t kLine = 64;
+// Operands made at the same time take at most this much, or one of them alone.
+constexpr std::size_t kMadeAtOnce = std::size_t{16} << 20;
+
+std::size_t whole_lines(std::size_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
+
+// Waves of packs. The largest come first: what making them takes then comes before most of the packed bytes, not on top of them.
+std::vector<std::vector<std::size_t>> waves(const Plan& plan, std::vector<std::size_t> packs) {
+  std::stable_sort(packs.begin(), packs.end(), [&](std::size_t a, std::size_t b) { return plan.packs[a].bytes > plan.packs[b].bytes; });
+  std::vector<std::vector<std::size_t>> out;
+  std::size_t made = 0;
+  for (const std::size_t i : packs) {
+    const std::size_t bytes = plan.packs[i].making_bytes;
+    if (out.empty() || made + bytes > kMadeAtOnce) {
+      out.emplace_back();
+      made = 0;
+    }
+    out.back().push_back(i);
+    made += bytes;
+  }
+  return out;
+}
+
+}  // namespace
+
+std::size_t packing_bytes(const Plan& plan, int workers) {
+  std::vector<std::size_t> all;
+  std::set<std::string> seen;
+  for (std::size_t i = 0; i < plan.packs.size(); ++i) {
+    if (plan.packs[i].key.empty() || seen.insert(plan.packs[i].key).second) all.push_back(i);
+  }
+  std::size_t packed = 0, most = 0;
+  for (const auto& wave : waves(plan, all)) {
+    std::deque<std::size_t> making;
+    for (const std::size_t i : wave) {
+      packed += whole_lines(plan.packs[i].bytes);
+      making.push_back(plan.packs[i].making_bytes);
+      if (making.size() > static_cast<std::size_t>(workers)) making.pop_front();
+      most = std::max(most, packed + std::accumulate(making.begin(), making.end(), std::size_t{0}));
+    }
+  }
+  return most;
 }
 
 std::shared_ptr<PackedWeights> WeightStore::place(const Plan& plan, std::vector<std::size_t>& missing) {
@@ -20,7 +65,7 @@ std::shared_ptr<PackedWeights> WeightStore::place(const Plan& plan, std::vector<
     if (here) continue;
     missing.push_back(i);
     offsets.push_back(bytes);
-    bytes += (p.bytes + kLine - 1) / kLine * kLine;
+    bytes += whole_lines(p.bytes);
   }
   const auto buffer = std::make_shared<Buffer>(memory_, bytes + kLine);  // vector loads may look past the last block
   weights->blocks_.resize(plan.packs.size());
@@ -45,13 +90,13 @@ std::shared_ptr<const PackedWeights> WeightStore::pack(Plan& plan) {
   const std::lock_guard lock(mutex_);
   std::vector<std::size_t> missing;
   const auto weights = place(plan, missing);
-  // Largest first: what a deferred operand takes while it is packed then comes before most of the packed bytes, not on top of them.
-  std::stable_sort(missing.begin(), missing.end(), [&](std::size_t a, std::size_t b) { return plan.packs[a].bytes > plan.packs[b].bytes; });
-  pool_.parallel_for(static_cast<int>(missing.size()), [&](int, int m) {
-    const std::size_t i = missing[static_cast<std::size_t>(m)];
-    plan.packs[i].fill(weights->blocks_[i].get());
-    plan.packs[i].fill = nullptr;
-  });
+  for (const auto& wave : waves(plan, missing)) {
+    pool_.parallel_for(static_cast<int>(wave.size()), [&](int, int w) {
+      const std::size_t i = wave[static_cast<std::size_t>(w)];
+      plan.packs[i].fill(weights->blocks_[i].get());
+      plan.packs[i].fill = nullptr;
+    });
+  }
   for (PlannedPack& p : plan.packs) p.fill = nullptr;
   keep(plan, *weights, missing);
   return weights;

@@ -23,6 +23,9 @@ class PackedWeights {
   std::vector<const void*> pointers_;
 };
 
+// Bytes that packing takes at most when nothing is packed yet: what is packed so far and the operands that `workers` workers make meanwhile.
+std::size_t packing_bytes(const Plan& plan, int workers);
+
 // The packed weights of one graph on one device. Thread-safe.
 class WeightStore {
  public:
