@@ -32,7 +32,7 @@ struct PlannedPack {
   std::string key;
   std::size_t bytes = 0;
   std::function<void(void*)> fill;  // emptied once it was packed (it holds the unpacked weights alive)
-  std::size_t making_bytes = 0;     // what fill takes for the moment (Tensor::making_bytes)
+  std::size_t making_bytes = 0;     // what fill takes for the moment, beyond `bytes`
 };
 
 // For reports.

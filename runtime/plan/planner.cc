@@ -18,6 +18,12 @@ bool writes_nothing(const Program& program, const ProgramItem& item) {
                      [&](std::int32_t s) { return s < 0 || program.slots[static_cast<std::size_t>(s)].desc.size() == 0; });
 }
 
+// What making and packing an operand takes for the moment, beyond the packed bytes (which are not there yet while it is made).
+std::size_t beside_packed(const Tensor& operand, std::size_t packed) {
+  const std::size_t making = operand.making_bytes();
+  return making == 0 ? 0 : std::max(making, operand.bytes() + packed) - packed;
+}
+
 class Planner {
  public:
   Planner(const Graph& graph, const InputBinding& binding, const PlanOptions& options, const CpuInfo& cpu) : graph_(graph), cpu_(cpu) {
@@ -79,7 +85,8 @@ class Planner {
     for (const Pack& p : context.packs()) {
       const Value& operand = graph_.value(p.operand);
       plan_.packs.push_back({shared_keys_ ? operand.name + '|' + p.key : std::string(), p.bytes,
-                             [fill = p.fill, held = operand.constant](void* to) { fill(held.made(), to); }, operand.constant.making_bytes()});
+                             [fill = p.fill, held = operand.constant](void* to) { fill(held.made(), to); },
+                             beside_packed(operand.constant, p.bytes)});
     }
     step.pack_count = context.packs().size();
     dropped_.push_back(context.dropped());
