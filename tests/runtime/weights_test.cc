@@ -21,21 +21,53 @@ class FailingMemory final : public MemoryResource {
   MappedMemory below_;
 };
 
+Plan two_packs(bool second_fails) {
+  Plan plan;
+  for (const std::string key : {"a", "b"}) {
+    plan.packs.push_back({.key = key,
+                          .bytes = 4,
+                          .fill =
+                              [fails = second_fails && key == "b", value = Tensor::scalar(7.0f)](void* to) {
+                                if (fails) throw OutOfMemory("fake", 4);
+                                *static_cast<float*>(to) = value.as<float>()[0];
+                              },
+                          .making_bytes = 0});
+  }
+  return plan;
+}
+
+TEST(WeightStore, WhatFailedHalfwayIsPackedTheNextTime) {
+  MappedMemory memory;
+  TaskPool pool(2);
+  WeightStore store(memory, pool);
+  Plan broken = two_packs(true), whole = two_packs(false);
+  EXPECT_THROW(store.pack(broken), OutOfMemory);
+  const auto weights = store.pack(whole);
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(*static_cast<const float*>(weights->pointers({})[i]), 7) << i;
+}
+
 TEST(WeightStore, WhatRanOutOfMemoryIsPackedTheNextTime) {
   FailingMemory memory;
   TaskPool pool(2);
   WeightStore store(memory, pool);
-  Plan plan;
-  for (const char* key : {"a", "b"}) {
-    Tensor value(DType::kF32, {1});
-    value.as_mutable<float>()[0] = 7;
-    plan.packs.push_back({key, 4, [value](void* to) { *static_cast<float*>(to) = value.as<float>()[0]; }});
-  }
-  memory.fails_at = 1;
+  Plan plan = two_packs(false);
+  memory.fails_at = 0;
   EXPECT_THROW(store.pack(plan), OutOfMemory);
   const auto weights = store.pack(plan);
   for (int i = 0; i < 2; ++i) EXPECT_EQ(*static_cast<const float*>(weights->pointers({})[i]), 7) << i;
   EXPECT_FALSE(plan.packs[0].fill) << "the unpacked weights are held";
+}
+
+// Two of 12 MiB, each scaled from a source of the same size: made one after the other, the second beside the first's packed bytes.
+TEST(WeightStore, PackingMakesLargeOperandsOneByOne) {
+  constexpr std::size_t kBytes = std::size_t{12} << 20;
+  Plan plan = two_packs(false);
+  for (PlannedPack& p : plan.packs) p.bytes = p.making_bytes = kBytes;
+  EXPECT_EQ(packing_bytes(plan, 2), 3 * kBytes);
+  for (PlannedPack& p : plan.packs) p.making_bytes = kBytes / 4;
+  EXPECT_EQ(packing_bytes(plan, 2), 2 * kBytes + kBytes / 2);
+  plan.packs[1].key = "a";
+  EXPECT_EQ(packing_bytes(plan, 2), kBytes + kBytes / 4);
 }
 
 }  // namespace
