@@ -7,6 +7,7 @@ out=${1:-build/demo}
 
 tools/setup.sh
 cmake --preset release >/dev/null || cmake --fresh --preset release
+echo "building (a few minutes the first time)"
 cmake --build --preset release --target tandem_program demo_images -- --quiet
 tandem=build/release/bin/tandem
 started=$SECONDS
@@ -40,6 +41,8 @@ run evaluate "$out/model.onnx" "$out/images" --devices cpu:2
 
 say "The weights for Keras"
 run weights save "$out/model.onnx" -o "$out/weights.h5"
+
+say "Next, with a network of your own: build/release/bin/tandem inspect NET.onnx, then convert and predict as above (README.md)"
 
 say "Done in $((SECONDS - started)) s after the build. In $out:"
 echo "  images/        class folders of PNG files          model.onnx   the network with its record"
