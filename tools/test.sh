@@ -20,6 +20,8 @@ cmake --preset "$preset" >/dev/null || cmake --fresh --preset "$preset"
 
 targets=()
 select=()
+jobs=1  # some release tests measure time
+[ "$preset" != asan ] || jobs=$(nproc)
 if [ "$preset" = tsan ]; then
   targets=(--target threads_tests)
   select=(-L threads)
@@ -29,4 +31,4 @@ cmake --build --preset "$preset" "${targets[@]}" -- --quiet
 export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_stack_use_after_return=1:strict_string_checks=1:allocator_may_return_null=1}
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1:halt_on_error=1}
 export TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=1:second_deadlock_stack=1}
-ctest --test-dir "build/$preset" --output-on-failure --no-tests=error --timeout 1200 "${select[@]}" "$@"
+ctest --test-dir "build/$preset" --output-on-failure --no-tests=error --timeout 1200 -j "$jobs" "${select[@]}" "$@"
