@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -38,7 +39,14 @@ class Appender {
   // Opens and cuts it to `keep` bytes.
   Appender(std::string path, std::size_t keep) : path_(std::move(path)) {
     fd_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    if (fd_ < 0 || ::ftruncate(fd_, static_cast<off_t>(keep)) != 0) fail();
+    if (fd_ < 0) fail();
+    const bool taken = ::flock(fd_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;  // not every file system has locks
+    if (!taken && ::ftruncate(fd_, static_cast<off_t>(keep)) == 0) return;
+    const int error = errno;
+    ::close(fd_);
+    errno = error;
+    if (taken) throw InvalidData(fmt::format("another run is writing {}", io::quoted(path_)));
+    fail();
   }
   ~Appender() {
     if (fd_ >= 0) ::close(fd_);
@@ -100,10 +108,10 @@ struct ResultWriter::State {
 };
 
 void ResultWriter::State::start() {
+  rows = std::make_unique<Appender>(rows_file, 0);  // first: it is refused where another process writes
   remove(errors_file);
   if (is_hdf5_name(options.file)) remove(options.file);
   save_file(state_file, record());
-  rows = std::make_unique<Appender>(rows_file, 0);
   rows->add(text.header());
 }
 

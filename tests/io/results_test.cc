@@ -175,6 +175,12 @@ TEST_F(Results, StartsAnewWithoutTheOption) {
   EXPECT_EQ(first.done(), 0u);
 }
 
+TEST_F(Results, TwoRunsDoNotWriteOneFile) {
+  const ResultWriter first(options("r.csv"), inputs_);
+  EXPECT_THROW(ResultWriter(options("r.csv"), inputs_), InvalidData);
+  EXPECT_THROW(ResultWriter(options("r.csv", true), inputs_), InvalidData);
+}
+
 TEST(SaveFile, ADeviceStaysADevice) {
   const std::string folder = testing::TempDir() + "tandem-save-" + std::to_string(::getpid());
   fs::create_directories(folder);
