@@ -150,7 +150,8 @@ MemoryPrediction ReplicaGroup::predict(const PreparedPlan& prepared, const Input
   p.scratch = plan.scratch_bytes * static_cast<std::size_t>(pool_.threads());
   for (const TensorDesc& d : plan.inputs) p.inputs_outputs += d.bytes() * static_cast<std::size_t>(samples);
   for (const TensorDesc& d : plan.outputs) p.inputs_outputs += d.bytes() * static_cast<std::size_t>(samples);
-  p.reserve = kReserveBytes;
+  p.inputs_outputs *= options_.batch_copies;
+  p.reserve = kReserveBytes + options_.held_bytes;
   return p;
 }
 

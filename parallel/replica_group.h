@@ -27,7 +27,8 @@ struct GroupOptions {
   PlanOptions plan;
   bool weights_per_replica = false;  // --weights device: a copy each; else one shared copy
   SplitRule split = SplitRule::kBalanced;
-  std::size_t memory_limit = 0;  // bytes of resident memory of this process; 0: none
+  std::size_t batch_copies = 1, held_bytes = 0;  // the caller's share of memory: copies of a batch's inputs and outputs, and what else it holds
+  std::size_t memory_limit = 0;                  // bytes of resident memory of this process; 0: none
 };
 
 // What a run will take, in bytes beyond what the process holds before planning. Per group: the replicas share one process.

@@ -101,11 +101,21 @@ Classifier::Classifier(Model model, RunOptions options, Shape input, OutputType 
   one_row_ = type != OutputType::kFeatures && layer.empty();
   const Value& v = graph.value(graph.inputs[0]);
   fixed_batch_ = v.shape_known && v.shape[0] > 0 ? v.shape[0] : 0;
+  sample_size_ = elements(std::span(input_).subspan(1));
+  count_memory(options);
   Model cut(std::make_shared<const Graph>(with_output(graph, output)));
   predictor_ = std::make_unique<Predictor>(std::move(cut), std::move(options));
-  sample_size_ = elements(std::span(input_).subspan(1));
   input_[0] = fixed_batch_ > 0 ? fixed_batch_ : 1;
   classes_ = static_cast<std::int64_t>(run_batch(std::vector<float>(static_cast<std::size_t>(sample_size_), 0.0f), 1).size());
+}
+
+// Decoded images wait in a queue, and a batch lies in a vector before and after the network: the limit holds for all of it.
+void Classifier::count_memory(RunOptions& options) {
+  const std::size_t limit = options.memory.limit(CpuInfo::detect().memory_bytes), sample = static_cast<std::size_t>(sample_size_) * sizeof(float);
+  options.batch_copies = 2;
+  if (limit == 0) return;
+  most_ahead_ = static_cast<std::int64_t>(std::clamp<std::size_t>(limit / 16 / std::max<std::size_t>(sample, 1), 1, 256));
+  options.held_bytes = static_cast<std::size_t>(most_ahead_) * sample;
 }
 
 std::vector<float> Classifier::run_batch(std::vector<float> samples, std::int64_t count) const {
@@ -142,12 +152,13 @@ std::vector<float> Classifier::run_batch(std::vector<float> samples, std::int64_
 
 void Classifier::for_each(std::int64_t first, std::int64_t last, std::int64_t batch_size, int workers, io::DecodeQueue::Load load,
                           const std::function<void(const Item&)>& done, const std::function<void()>& after_batch) const {
-  const auto ahead = static_cast<int>(std::max<std::int64_t>(1, workers > 0 ? workers : std::min<std::int64_t>(2 * batch_size, 256)));
+  const auto ahead = static_cast<int>(std::min<std::int64_t>(workers > 0 ? workers : std::min<std::int64_t>(2 * batch_size, 256), most_ahead_));
   io::DecodeQueue queue(
       first, last, sample_size_, ahead, [this](std::function<void()> task) { predictor_->submit(std::move(task)); }, std::move(load));
   std::int64_t index = first;
   while (index < last) {
     std::vector<float> samples;
+    samples.reserve(static_cast<std::size_t>(std::min(batch_size, last - index) * sample_size_));
     std::vector<std::pair<std::int64_t, std::string>> items;  // index, error
     std::int64_t good = 0;
     while (index < last && good < batch_size) {

@@ -31,11 +31,13 @@ class Classifier {
     std::span<const float> scores;  // of this image
   };
   // Decodes items [first, last) ahead with the predictor's own threads and hands each to `done`, in order. `load` fills one sample and throws
-  // for a damaged one. `after_batch` is called between batches. `workers`: how many samples are decoded ahead (0: two batches).
+  // for a damaged one. `after_batch` is called between batches. `workers`: how many samples are decoded ahead (0: two batches, a sixteenth of the
+  // memory limit at most).
   void for_each(std::int64_t first, std::int64_t last, std::int64_t batch_size, int workers, io::DecodeQueue::Load load,
                 const std::function<void(const Item&)>& done, const std::function<void()>& after_batch) const;
 
  private:
+  void count_memory(RunOptions& options);
   std::vector<float> run_batch(std::vector<float> samples, std::int64_t count) const;
 
   std::unique_ptr<Predictor> predictor_;
@@ -43,7 +45,7 @@ class Classifier {
   OutputType type_;
   bool softmax_on_top_ = false;  // scores are logits of a network that ends without one, probabilities were asked for
   bool one_row_ = false;         // what comes out are scores of classes
-  std::int64_t classes_ = 0, sample_size_ = 0, fixed_batch_ = 0;
+  std::int64_t classes_ = 0, sample_size_ = 0, fixed_batch_ = 0, most_ahead_ = 4096;
 };
 
 OutputType output_type_of(const std::string& word);  // "prob" "logit" "features"

@@ -23,6 +23,8 @@ GroupOptions group_options(const RunOptions& options, const CpuInfo& cpu) {
   group.plan = {.precision = options.precision, .passes = options.passes};
   group.weights_per_replica = options.weights_per_device;
   group.split = options.split;
+  group.batch_copies = options.batch_copies;
+  group.held_bytes = options.held_bytes;
   group.memory_limit = options.memory.limit(cpu.memory_bytes);
   return group;
 }

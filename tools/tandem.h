@@ -56,6 +56,8 @@ struct RunOptions {
   bool weights_per_device = false;  // --weights device
   SplitRule split = SplitRule::kBalanced;
   MemoryPolicy memory;
+  // What the caller holds while a batch runs, for the memory limit: copies of its inputs and outputs (1: those of run() itself), other bytes.
+  std::size_t batch_copies = 1, held_bytes = 0;
   std::function<void(const std::string&)> log;  // warnings and placement, one line each; may be empty
 };
 

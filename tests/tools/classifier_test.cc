@@ -68,6 +68,17 @@ TEST(Classifier, ASoftmaxInPiecesIsOne) {
   }));
 }
 
+TEST(Classifier, TheMemoryLimitHoldsForTheQueueAndForTheBatchOutside) {
+  const auto graph = std::make_shared<const Graph>(network([](GraphBuilder&, ValueId x) { return x; }));
+  RunOptions options;
+  options.memory = MemoryPolicy::parse("limit=1GiB");
+  const RunReport alone = Predictor(Model(graph), options).plan({{8, 3, 1, 1}});
+  const Classifier classifier(Model(graph), options, {1, 3, 1, 1}, OutputType::kLogits, "");
+  const RunReport counted = classifier.predictor().plan({{8, 3, 1, 1}});
+  EXPECT_EQ(counted.io_bytes, 2 * alone.io_bytes);
+  EXPECT_GE(counted.predicted_bytes, alone.predicted_bytes + alone.io_bytes + 256 * 3 * sizeof(float));
+}
+
 TEST(Classifier, MoreThanAScoreForEachClassIsRefused) {
   const Graph graph = network([](GraphBuilder& b, ValueId x) {
     const ValueId maps = b.node("maps", "Reshape", {x, b.constant("s", i64({4}, {-1, 3, 1, 1}))});
