@@ -142,8 +142,9 @@ MemoryPrediction ReplicaGroup::predict(const PreparedPlan& prepared, const Input
   const Plan& plan = prepared.plan;
   const std::int64_t samples = samples_of(prepared.cut, binding);
   MemoryPrediction p;
-  p.weights = plan.packed_bytes() * stores_.size();
-  p.packing = packing_bytes(plan, pool_.threads());
+  const PackingBytes packing = packing_bytes(plan, pool_.threads());
+  p.weights = packing.packed * stores_.size();
+  p.packing = packing.peak;
   p.constants = plan.constant_bytes();
   const auto arenas = prepared.cut.possible ? std::min<std::int64_t>(samples, pool_.threads()) : 1;
   p.arenas = plan.arena_bytes * static_cast<std::size_t>(arenas);

@@ -58,7 +58,6 @@ struct Plan {
   std::size_t max_operands = 0;
   std::vector<PlannedBuffer> buffers;  // largest first
   std::vector<std::string> fused;      // what the passes did, one line each
-  std::size_t packed_bytes() const;
   std::size_t constant_bytes() const;  // constants that steps read unpacked
 };
 

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 
 #include "runtime/graph/passes.h"
 #include "runtime/ops/op_table.h"
@@ -117,15 +116,6 @@ class Planner {
 };
 
 }  // namespace
-
-std::size_t Plan::packed_bytes() const {
-  std::size_t sum = 0;
-  std::set<std::string> seen;
-  for (const PlannedPack& p : packs) {
-    if (p.key.empty() || seen.insert(p.key).second) sum += (p.bytes + 63) / 64 * 64;
-  }
-  return sum;
-}
 
 std::size_t Plan::constant_bytes() const {
   std::size_t sum = 0;

@@ -35,23 +35,23 @@ std::vector<std::vector<std::size_t>> waves(const Plan& plan, std::vector<std::s
 
 }  // namespace
 
-std::size_t packing_bytes(const Plan& plan, int workers) {
+PackingBytes packing_bytes(const Plan& plan, int workers) {
   std::vector<std::size_t> all;
   std::set<std::string> seen;
   for (std::size_t i = 0; i < plan.packs.size(); ++i) {
     if (plan.packs[i].key.empty() || seen.insert(plan.packs[i].key).second) all.push_back(i);
   }
-  std::size_t packed = 0, most = 0;
+  PackingBytes bytes;
   for (const auto& wave : waves(plan, all)) {
     std::deque<std::size_t> making;
     for (const std::size_t i : wave) {
-      packed += whole_lines(plan.packs[i].bytes);
+      bytes.packed += whole_lines(plan.packs[i].bytes);
       making.push_back(plan.packs[i].making_bytes);
       if (making.size() > static_cast<std::size_t>(workers)) making.pop_front();
-      most = std::max(most, packed + std::accumulate(making.begin(), making.end(), std::size_t{0}));
+      bytes.peak = std::max(bytes.peak, bytes.packed + std::accumulate(making.begin(), making.end(), std::size_t{0}));
     }
   }
-  return most;
+  return bytes;
 }
 
 std::shared_ptr<PackedWeights> WeightStore::place(const Plan& plan, std::vector<std::size_t>& missing) {

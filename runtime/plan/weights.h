@@ -23,8 +23,12 @@ class PackedWeights {
   std::vector<const void*> pointers_;
 };
 
-// Bytes that packing takes at most when nothing is packed yet: what is packed so far and the operands that `workers` workers make meanwhile.
-std::size_t packing_bytes(const Plan& plan, int workers);
+// What the packed weights of a plan take when nothing of it is packed yet.
+struct PackingBytes {
+  std::size_t packed = 0;
+  std::size_t peak = 0;  // while `workers` workers pack: what is packed so far and the operands that they make meanwhile
+};
+PackingBytes packing_bytes(const Plan& plan, int workers);
 
 // The packed weights of one graph on one device. Thread-safe.
 class WeightStore {

@@ -63,11 +63,12 @@ TEST(WeightStore, PackingMakesLargeOperandsOneByOne) {
   constexpr std::size_t kBytes = std::size_t{12} << 20;
   Plan plan = two_packs(false);
   for (PlannedPack& p : plan.packs) p.bytes = p.making_bytes = kBytes;
-  EXPECT_EQ(packing_bytes(plan, 2), 3 * kBytes);
+  EXPECT_EQ(packing_bytes(plan, 2).peak, 3 * kBytes);
   for (PlannedPack& p : plan.packs) p.making_bytes = kBytes / 4;
-  EXPECT_EQ(packing_bytes(plan, 2), 2 * kBytes + kBytes / 2);
+  EXPECT_EQ(packing_bytes(plan, 2).peak, 2 * kBytes + kBytes / 2);
   plan.packs[1].key = "a";
-  EXPECT_EQ(packing_bytes(plan, 2), kBytes + kBytes / 4);
+  EXPECT_EQ(packing_bytes(plan, 2).peak, kBytes + kBytes / 4);
+  EXPECT_EQ(packing_bytes(plan, 2).packed, kBytes);
 }
 
 }  // namespace
