@@ -23,4 +23,20 @@ std::vector<Fixture> read_fixtures(const std::filesystem::path& folder) {
   return fixtures;
 }
 
+std::vector<RunOptions> all_settings() {
+  std::vector<RunOptions> settings;
+  for (const bool passes : {true, false}) {
+    for (const int devices : {1, 3}) {
+      RunOptions run;
+      run.devices = cpu_devices(devices);
+      run.threads = 2;
+      run.passes = passes;
+      settings.push_back(run);
+    }
+  }
+  return settings;
+}
+
+std::string say(const RunOptions& run) { return "devices " + std::to_string(run.devices.size()) + (run.passes ? "; passes" : "; no passes"); }
+
 }  // namespace tandem::test

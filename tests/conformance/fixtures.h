@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "tools/tandem.h"
+
 namespace tandem::test {
 
 struct Fixture {
@@ -19,5 +21,9 @@ struct Fixture {
 std::filesystem::path fixtures_folder();
 // Those of a folder with a manifest.json, in its order. Throws std::exception for a manifest that cannot be read.
 std::vector<Fixture> read_fixtures(const std::filesystem::path& folder);
+
+// Passes on and off, on one device and on three: a network must give the same answers in all of them. `say` describes one for messages.
+std::vector<RunOptions> all_settings();
+std::string say(const RunOptions&);
 
 }  // namespace tandem::test

@@ -59,18 +59,11 @@ CaseOptions comparison(const Fixture& f) { return {f.rtol, f.atol, f.training ? 
 
 void check_answers(const Fixture& f) {
   const bool random = f.training && !fs::exists(f.folder / "train_output_0.pb");  // Dropout in training mode: nothing to compare
-  for (const bool passes : {true, false}) {
-    for (const int devices : {1, 3}) {
-      RunOptions run;
-      run.devices = cpu_devices(devices);
-      run.threads = 2;
-      run.passes = passes;
-      const CaseOutcome outcome = cli::run_case(f.folder, comparison(f), run);
-      EXPECT_EQ(outcome.verdict, random ? Verdict::kRefused : Verdict::kPass)
-          << outcome.reason << (passes ? "; passes" : "; no passes") << ", devices " << devices;
-      if (random) {
-        EXPECT_NE(outcome.reason.find("Dropout in training mode gives random values"), std::string::npos) << outcome.reason;
-      }
+  for (const RunOptions& run : all_settings()) {
+    const CaseOutcome outcome = cli::run_case(f.folder, comparison(f), run);
+    EXPECT_EQ(outcome.verdict, random ? Verdict::kRefused : Verdict::kPass) << outcome.reason << "; " << say(run);
+    if (random) {
+      EXPECT_NE(outcome.reason.find("Dropout in training mode gives random values"), std::string::npos) << outcome.reason;
     }
   }
 }

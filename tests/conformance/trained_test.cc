@@ -1,6 +1,7 @@
 // A trained network of PaddleOCR against ONNX Runtime's answers (tests/data/trained/README.md), within 1e-4.
 #include <gtest/gtest.h>
 
+#include "tests/conformance/fixtures.h"
 #include "tools/backend_case.h"
 
 namespace tandem::test {
@@ -8,15 +9,9 @@ namespace {
 
 TEST(Trained, PaddleOcrGivesWhatOnnxRuntimeGives) {
   const std::filesystem::path folder = std::filesystem::path(TANDEM_SOURCE_DIR) / "tests" / "data" / "trained" / "ch_ppocr_mobile_cls";
-  for (const bool passes : {true, false}) {
-    for (const int devices : {1, 3}) {
-      RunOptions run;
-      run.devices = cpu_devices(devices);
-      run.threads = 2;
-      run.passes = passes;
-      const cli::CaseOutcome outcome = cli::run_case(folder, {.rtol = 0, .atol = 1e-4, .wanted = "output"}, run);
-      EXPECT_EQ(outcome.verdict, cli::Verdict::kPass) << outcome.reason << (passes ? "; passes" : "; no passes") << ", devices " << devices;
-    }
+  for (const RunOptions& run : all_settings()) {
+    const cli::CaseOutcome outcome = cli::run_case(folder, {.rtol = 0, .atol = 1e-4, .wanted = "output"}, run);
+    EXPECT_EQ(outcome.verdict, cli::Verdict::kPass) << outcome.reason << "; " << say(run);
   }
 }
 

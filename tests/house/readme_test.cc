@@ -12,7 +12,7 @@ namespace {
 
 // The lines of the array `packages=( ... )` in tools/setup.sh.
 std::vector<std::string> packages() {
-  std::istringstream script(read_text("tools/setup.sh"));
+  std::istringstream script(source_text("tools/setup.sh"));
   std::vector<std::string> found;
   bool inside = false;
   for (std::string line; std::getline(script, line);) {
@@ -29,7 +29,7 @@ std::vector<std::string> packages() {
 }
 
 TEST(Readme, NamesEveryDependency) {
-  const std::string readme = read_text("README.md");
+  const std::string readme = source_text("README.md");
   ASSERT_GT(packages().size(), 10u);
   for (const std::string& package : packages()) {
     EXPECT_NE(readme.find("`" + package + "`"), std::string::npos) << package << " has no line in the README's table";
@@ -37,7 +37,7 @@ TEST(Readme, NamesEveryDependency) {
 }
 
 TEST(Readme, ItsCommandsExist) {
-  const std::string readme = read_text("README.md");
+  const std::string readme = source_text("README.md");
   for (const std::string script : {"tools/demo.sh", "tools/test.sh"}) {
     EXPECT_NE(readme.find(script), std::string::npos) << script;
     EXPECT_EQ(access((std::string(TANDEM_SOURCE_DIR "/") + script).c_str(), X_OK), 0) << script << " is not there or not executable";

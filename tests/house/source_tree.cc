@@ -16,7 +16,7 @@ SourceFile load(const fs::path& root, const fs::path& path) {
   SourceFile file;
   file.path = fs::relative(path, root).generic_string();
   file.folder = file.path.substr(0, file.path.find('/'));
-  std::istringstream text(read_text(file.path));
+  std::istringstream text(source_text(file.path));
   for (std::string line; std::getline(text, line);) file.lines.push_back(line);
   return file;
 }
@@ -31,7 +31,7 @@ void skip_literal(std::string_view line, std::size_t& i) {
 
 }  // namespace
 
-std::string read_text(const std::string& path) {
+std::string source_text(const std::string& path) {
   std::ifstream in(fs::path(TANDEM_SOURCE_DIR) / path, std::ios::binary);
   if (!in) throw std::runtime_error("cannot read " + path);
   std::ostringstream text;

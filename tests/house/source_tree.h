@@ -17,7 +17,7 @@ struct SourceFile {
 };
 
 // The text of a file below the root; throws std::runtime_error when it cannot be read.
-std::string read_text(const std::string& path);
+std::string source_text(const std::string& path);
 // Every .cc, .h, .cu and .cuh below the project's folders, sorted by path.
 const std::vector<SourceFile>& source_files();
 // Folders whose code ships: all of source_files() but tests/.

@@ -14,6 +14,7 @@
 
 #include "importer/importer.h"
 #include "runtime/ops/op_table.h"
+#include "tests/support/files.h"
 #include "tests/support/subprocess.h"
 #include "tools/tandem.h"
 

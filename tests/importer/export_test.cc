@@ -10,6 +10,7 @@
 #include "importer/exporter.h"
 #include "runtime/base/error.h"
 #include "runtime/base/special_file.h"
+#include "tests/support/files.h"
 #include "tests/support/import.h"
 #include "tests/support/node_test.h"
 #include "tests/support/onnx_builder.h"

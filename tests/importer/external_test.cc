@@ -9,6 +9,7 @@
 
 #include "importer/sha1.h"
 #include "runtime/base/error.h"
+#include "tests/support/files.h"
 #include "tests/support/import.h"
 #include "tests/support/onnx_builder.h"
 #include "tests/support/subprocess.h"

@@ -196,16 +196,6 @@ TEST(Graph, RefusesShadowingAndBranchesThatDiffer) {
   EXPECT_TRUE(says(model_bytes(conditional(branch("Relu", {"nothing"}, "t"), branch("Relu", {"x"}, "e"))), "reads \"nothing\""));
 }
 
-OnnxFunction twice(const std::string& name, const std::string& inner, const std::string& domain = "local") {
-  return {.name = name,
-          .domain = "local",
-          .inputs = {"a"},
-          .outputs = {"b"},
-          .attributes = {},
-          .nodes = {{.op = inner, .inputs = {"a"}, .outputs = {"m"}, .domain = domain},
-                    {.op = inner, .inputs = {"m"}, .outputs = {"b"}, .domain = domain}}};
-}
-
 TEST(Functions, AreInlinedWithTheirAttributes) {
   OnnxModel model =
       chain({{.op = "Scaled", .inputs = {"x"}, .outputs = {"m"}, .attributes = {int_attribute("to", 1)}, .name = "first", .domain = "local"},
@@ -237,11 +227,11 @@ TEST(Functions, InputsMayBeLeftOut) {
 
 TEST(Functions, RefusesRecursionAndExplosion) {
   OnnxModel model = chain({{.op = "F0", .inputs = {"x"}, .outputs = {"y"}, .domain = "local"}});
-  model.functions = {twice("F0", "F0")};
+  model.functions = {calling_twice("F0", "F0")};
   EXPECT_TRUE(says(model_bytes(model), "\"F0\" calls itself"));
-  model.functions = {twice("F0", "F1"), twice("F1", "F0")};
+  model.functions = {calling_twice("F0", "F1"), calling_twice("F1", "F0")};
   EXPECT_TRUE(says(model_bytes(model), "calls itself"));
-  OnnxFunction through_if = twice("F0", "Relu", "");
+  OnnxFunction through_if = calling_twice("F0", "Relu", "");
   through_if.nodes[0] = {
       .op = "If",
       .inputs = {"a"},
@@ -252,8 +242,8 @@ TEST(Functions, RefusesRecursionAndExplosion) {
   model.functions = {through_if};
   EXPECT_TRUE(says(model_bytes(model), "\"F0\" calls itself"));
   model.functions.clear();
-  for (int i = 0; i < 30; ++i) model.functions.push_back(twice("F" + std::to_string(i), "F" + std::to_string(i + 1)));
-  model.functions.push_back(twice("F30", "Relu", ""));
+  for (int i = 0; i < 30; ++i) model.functions.push_back(calling_twice("F" + std::to_string(i), "F" + std::to_string(i + 1)));
+  model.functions.push_back(calling_twice("F30", "Relu", ""));
   const auto start = std::chrono::steady_clock::now();
   EXPECT_TRUE(says(model_bytes(model), "once its functions are inlined"));
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(1));

@@ -8,6 +8,7 @@
 #include "importer/tensor_proto.h"
 #include "importer/wire.h"
 #include "runtime/base/error.h"
+#include "tests/support/files.h"
 #include "tests/support/import.h"
 #include "tests/support/node_test.h"
 #include "tests/support/onnx_builder.h"

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "io/idx.h"
+#include "tests/support/files.h"
 #include "tests/support/subprocess.h"
 
 namespace tandem::test {
@@ -43,7 +44,7 @@ TEST(Install, TheExampleIsBuiltAgainstItAndPredicts) {
   // What Keras 3 said of these images with the weights of this network. The last one's label is 4.
   const std::pair<std::size_t, int> truth[] = {{19, 0}, {2, 1}, {1, 2}, {13, 3}, {6, 4}, {25, 2}};
   const Tensor images = io::read_idx("/usr/share/datasets/fashion-mnist/t10k-images-idx3-ubyte.gz");
-  std::vector<std::string> argv = {folder / "build/predict", TANDEM_SOURCE_DIR "/models/xception_mini/trainable.onnx"};
+  std::vector<std::string> argv = {folder / "build/predict", trained_network()};
   std::string want;
   for (const auto& [index, label] : truth) {
     argv.push_back(folder.write(std::to_string(index) + ".f32", network_input(images, index)));

@@ -13,7 +13,8 @@
 #include "io/write_png.h"
 #include "runtime/base/error.h"
 #include "tests/io/image_files.h"
-#include "tests/io/temp_folder.h"
+#include "tests/io/message_of.h"
+#include "tests/support/files.h"
 
 namespace tandem::io {
 namespace {
@@ -69,7 +70,7 @@ class DatasetTest : public testing::Test {
     return message_of<InvalidData>([&] { open_dataset(path, o); });
   }
   std::string list(const std::string& name, const std::string& text) { return folder_.write(name, text); }
-  test::TempFolder folder_;
+  test::TemporaryFolder folder_;
 };
 
 #define EXPECT_SAYS(text, part) EXPECT_NE((text).find(part), std::string::npos) << (text)

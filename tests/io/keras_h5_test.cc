@@ -12,6 +12,7 @@
 #include "io/save_file.h"
 #include "runtime/base/error.h"
 #include "runtime/base/sha256.h"
+#include "tests/support/files.h"
 
 namespace tandem::io {
 namespace {
@@ -19,25 +20,6 @@ namespace {
 namespace fs = std::filesystem;
 
 std::string data(const std::string& name) { return std::string(TANDEM_SOURCE_DIR) + "/tests/data/keras_h5/" + name; }
-
-class Folder {
- public:
-  Folder() {
-    std::string name = (fs::temp_directory_path() / "tandem-h5-XXXXXX").string();
-    path_ = ::mkdtemp(name.data());
-  }
-  ~Folder() { fs::remove_all(path_); }
-  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-  std::size_t files() const { return static_cast<std::size_t>(std::distance(fs::directory_iterator(path_), fs::directory_iterator())); }
-
- private:
-  std::string path_;
-};
-
-std::string read_text(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
 
 // One line for each weight, as tests/data/keras_h5/good/*.txt (made with h5py).
 std::string listing(const KerasWeights& weights) {
@@ -65,7 +47,7 @@ TEST(KerasH5, ReadsWhatKerasAndItsUsersWrite) {
     SCOPED_TRACE(entry.path().filename().string());
     fs::path truth = entry.path();
     truth.replace_extension(".txt");
-    EXPECT_EQ(listing(read_keras_h5(entry.path().string())), read_text(truth.string()));
+    EXPECT_EQ(listing(read_keras_h5(entry.path().string())), test::read_text(truth.string()));
     ++files;
   }
   EXPECT_EQ(files, 15);
@@ -110,15 +92,15 @@ TEST(KerasH5, RefusesBadFilesWithTheReason) {
 
 // What to do instead stands in the message.
 TEST(KerasH5, RefusesKeras3LayoutsWithAWayOut) {
-  const Folder folder;
+  const test::TemporaryFolder folder;
   EXPECT_NE(fault(data("bad/keras3.weights.h5")).find("model.save(\"x.h5\")"), std::string::npos) << fault(data("bad/keras3.weights.h5"));
   save_file(folder / "m.keras", std::string_view("PK\x03\x04 and so on", 13));
   EXPECT_NE(fault(folder / "m.keras").find("load_model(...).save(\"x.h5\")"), std::string::npos) << fault(folder / "m.keras");
 }
 
 TEST(KerasH5, RefusesDamagedFiles) {
-  const Folder folder;
-  const std::string good = read_text(data("good/net_a.h5"));
+  const test::TemporaryFolder folder;
+  const std::string good = test::read_text(data("good/net_a.h5"));
   for (const std::size_t bytes : {0u, 7u, 96u, 600u, 22040u, 40000u}) {
     save_file(folder / "cut.h5", std::string_view(good).substr(0, bytes));
     EXPECT_NE(fault(folder / "cut.h5"), "") << bytes;
@@ -142,7 +124,7 @@ LayerWeight weight(const std::string& name, Shape shape, float first) {
 }
 
 TEST(KerasH5, WhatIsWrittenIsReadBack) {
-  const Folder folder;
+  const test::TemporaryFolder folder;
   // "a/b" nests in "a"; order is kept, though groups are made alphabetically.
   const std::vector<Layer> layers = {{"zeta", {weight("zeta/kernel:0", {2, 3}, 1), weight("zeta/bias:0", {3}, 7)}},
                                      {"act", {}},
@@ -174,7 +156,7 @@ TEST(KerasH5, DigestCoversNamesTypesShapesAndBytes) {
   sum.update(values, sizeof values);
   const std::vector<Layer> layers = {{"d", {weight("d/kernel:0", {2, 1}, 1)}}};
   EXPECT_EQ(weights_digest(layers), sum.hex());
-  const Folder folder;
+  const test::TemporaryFolder folder;
   std::string bytes(reinterpret_cast<const char*>(keras_h5_bytes(layers, {}).data()), keras_h5_bytes(layers, {}).size());
   const std::string two("\0\0\x80\x3f\0\0\0\x40", 8);
   const std::size_t at = bytes.find(two);
@@ -195,7 +177,7 @@ TEST(KerasH5, LongListsAreSplitAsKerasDoes) {
   EXPECT_THROW(split_names({std::string(64513, 'n')}), InvalidData);
   std::vector<Layer> layers;
   for (int i = 0; i < 2000; ++i) layers.push_back({"a_rather_long_name_of_a_layer_that_does_nothing_" + std::to_string(i), {}});
-  const Folder folder;
+  const test::TemporaryFolder folder;
   write_keras_h5(folder / "many.h5", layers, {});
   const H5File file(folder / "many.h5");
   EXPECT_FALSE(file.root().has_attribute("layer_names"));
@@ -210,16 +192,16 @@ TEST(KerasH5, LongListsAreSplitAsKerasDoes) {
 TEST(KerasH5, LayerNamesMustDiffer) { EXPECT_THROW(keras_h5_bytes({{"a", {}}, {"a", {}}}, {}), InvalidData); }
 
 TEST(SaveFile, ReplacesLinksAndCleansUpAfterTheDead) {
-  const Folder folder;
+  const test::TemporaryFolder folder;
   save_file(folder / "victim", std::string_view("old"));
   fs::create_symlink(folder / "victim", folder / "link");
   fs::create_hard_link(folder / "victim", folder / "hard");
   std::ofstream(folder / ".link.tandem-2147483000-0") << "left over";
   save_file(folder / "link", std::string_view("new"));
   save_file(folder / "hard", std::string_view("new"));
-  EXPECT_EQ(read_text(folder / "victim"), "old");
-  EXPECT_EQ(read_text(folder / "link"), "new");
-  EXPECT_EQ(read_text(folder / "hard"), "new");
+  EXPECT_EQ(test::read_text(folder / "victim"), "old");
+  EXPECT_EQ(test::read_text(folder / "link"), "new");
+  EXPECT_EQ(test::read_text(folder / "hard"), "new");
   EXPECT_EQ(folder.files(), 3u);
   EXPECT_THROW(save_file(folder / "no/file", std::string_view("x")), InvalidData);
   EXPECT_THROW(save_file(folder / "", std::string_view("x")), InvalidData);

@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "runtime/base/error.h"
-#include "tests/io/temp_folder.h"
+#include "tests/io/message_of.h"
+#include "tests/support/files.h"
 
 namespace tandem::io {
 namespace {
@@ -14,7 +17,7 @@ using Names = std::vector<std::string>;
 class ListingTest : public testing::Test {
  protected:
   Listing list(const std::string& name, const std::string& text) { return list_inputs(folder_.write(name, text), false); }
-  test::TempFolder folder_;
+  test::TemporaryFolder folder_;
 };
 
 TEST_F(ListingTest, FolderIsSortedByBytesAndNamesAreRaw) {
@@ -98,7 +101,7 @@ TEST_F(ListingTest, NaturalOrder) {
 TEST_F(ListingTest, TheValidationHalf) {
   for (const char* name : {"train/cat/a.png", "train/dog/b.png", "val/cat/c.png"}) folder_.write(name);
   EXPECT_EQ(list_class_folders(folder_.path(), false).paths, Names{folder_ / "val/cat/c.png"});
-  test::TempFolder other;  // a class called "val"
+  test::TemporaryFolder other;  // a class called "val"
   other.write("val/a.png");
   other.write("test/b.png");
   EXPECT_EQ(list_class_folders(other.path(), false).classes, (Names{"test", "val"}));

@@ -7,7 +7,8 @@
 #include "io/save_file.h"
 #include "runtime/base/error.h"
 #include "tests/io/image_files.h"
-#include "tests/io/temp_folder.h"
+#include "tests/io/message_of.h"
+#include "tests/support/files.h"
 
 namespace tandem::io {
 namespace {
@@ -127,7 +128,7 @@ TEST(Npy, WritesWhatNumpyReads) {
 }
 
 TEST(Npy, RoundTripThroughAFile) {
-  const test::TempFolder folder;
+  const test::TemporaryFolder folder;
   const NpzFile npz(kTypes);
   for (const char* name : {"b1_le_c", "u8_be_f", "f2_le_c", "f8_be_c", "scalar", "empty"}) {
     const Tensor t = npz.read(name);
@@ -142,7 +143,7 @@ TEST(Npy, RoundTripThroughAFile) {
 }
 
 TEST(Npz, DamagedArchivesAreRefused) {
-  const test::TempFolder folder;
+  const test::TemporaryFolder folder;
   const auto raw = test::bytes_of(TANDEM_SOURCE_DIR "/tests/data/sets/digits.npz");
   const std::string whole(raw.begin(), raw.end());
   const auto read_all = [&](const std::string& text) {

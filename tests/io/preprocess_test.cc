@@ -7,7 +7,8 @@
 #include <cmath>
 
 #include "runtime/base/error.h"
-#include "tests/io/temp_folder.h"
+#include "tests/io/message_of.h"
+#include "tests/support/files.h"
 
 namespace tandem::io {
 namespace {
@@ -215,7 +216,7 @@ TEST(PreprocessJson, BadRecordsSayWhichField) {
 }
 
 TEST(Labels, EveryForm) {
-  const test::TempFolder folder;
+  const test::TemporaryFolder folder;
   const std::vector<std::string> labels{"tench", "great \"white\"", "b\xc3\xa4r"};
   EXPECT_EQ(parse_labels(labels_json(labels)), labels);
   EXPECT_EQ(read_labels(folder.write("l.txt", "tench\r\ngreat \"white\"\nb\xc3\xa4r\n\n")), labels);

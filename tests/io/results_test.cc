@@ -11,6 +11,7 @@
 #include "io/hdf5.h"
 #include "io/save_file.h"
 #include "runtime/base/error.h"
+#include "tests/support/files.h"
 
 namespace tandem::io {
 namespace {
@@ -19,17 +20,7 @@ namespace fs = std::filesystem;
 
 class Results : public testing::Test {
  protected:
-  Results() {
-    std::string name = (fs::temp_directory_path() / "tandem-results-XXXXXX").string();
-    folder_ = ::mkdtemp(name.data());
-  }
-  ~Results() override { fs::remove_all(folder_); }
-
-  std::string at(const std::string& name) const { return folder_ + "/" + name; }
-  static std::string read(const std::string& path) {
-    std::ifstream in(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(in), {}};
-  }
+  std::string at(const std::string& name) const { return folder_ / name; }
   ResultOptions options(const std::string& name, bool go_on = false) const {
     ResultOptions o;
     o.file = at(name);
@@ -56,22 +47,22 @@ class Results : public testing::Test {
     w.finish();
   }
 
-  std::string folder_;
+  const test::TemporaryFolder folder_;
   std::vector<std::string> inputs_ = {"a b.png", "x,\"y\".png", "bad\n1", "\xff\xfe.png", "Ö/图.jpg", ".hidden", "same", "same", "line\nbreak", "z"};
 };
 
 TEST_F(Results, CsvKeepsPathBytesAndQuotesThem) {
   run_all(options("r.csv"));
-  const std::string text = read(at("r.csv"));
+  const std::string text = test::read_text(at("r.csv"));
   EXPECT_TRUE(text.starts_with("path,top1,prob1,top2,prob2\na b.png,\"cat, \"\"big\"\"\n\",0.1,dog0,0.33333334\n\"x,\"\"y\"\".png\",")) << text;
   EXPECT_NE(text.find("\n\xff\xfe.png,"), std::string::npos);
-  EXPECT_EQ(read(at("r.csv.errors.csv")),
+  EXPECT_EQ(test::read_text(at("r.csv.errors.csv")),
             "path,error\n\"bad\n1\",\"cut, \"\"short\"\"\"\n.hidden,\"cut, \"\"short\"\"\"\n\"line\nbreak\",\"cut, \"\"short\"\"\"\n");
 }
 
 TEST_F(Results, JsonEncodesWhatIsNoText) {
   run_all(options("r.jsonl"));
-  const std::string text = read(at("r.jsonl"));
+  const std::string text = test::read_text(at("r.jsonl"));
   EXPECT_TRUE(text.starts_with("{\"path\":\"a b.png\",\"top\":[\"cat, \\\"big\\\"\\n\",\"dog0\"],\"prob\":[0.1,0.33333334]}\n")) << text;
   EXPECT_NE(text.find("\"%FF%FE.png\""), std::string::npos);
   EXPECT_NE(text.find("\"Ö/图.jpg\""), std::string::npos);
@@ -89,12 +80,12 @@ TEST_F(Results, FeaturesAndOddNumbers) {
     w.row("p", {}, values);
     w.finish();
   }
-  EXPECT_EQ(read(at("f.csv")), "path,feature1,feature2,feature3,feature4\np,inf,nan,1e-45,-0\n");
+  EXPECT_EQ(test::read_text(at("f.csv")), "path,feature1,feature2,feature3,feature4\np,inf,nan,1e-45,-0\n");
   o.file = at("f.jsonl");
   ResultWriter w(o, inputs_);
   w.row("p", {}, values);
   w.finish();
-  EXPECT_EQ(read(at("f.jsonl")), "{\"path\":\"p\",\"feature\":[null,null,1e-45,-0]}\n");
+  EXPECT_EQ(test::read_text(at("f.jsonl")), "{\"path\":\"p\",\"feature\":[null,null,1e-45,-0]}\n");
 }
 
 TEST_F(Results, Hdf5HasOneDataSetForEachColumn) {
@@ -105,7 +96,7 @@ TEST_F(Results, Hdf5HasOneDataSetForEachColumn) {
   const auto probabilities = file.root().need("prob1").read().to_doubles();
   ASSERT_EQ(probabilities.size(), 7u);
   EXPECT_FLOAT_EQ(static_cast<float>(probabilities[1]), 1.1f);
-  EXPECT_NE(read(at("r.h5")).find("%FF%FE.png"), std::string::npos);
+  EXPECT_NE(test::read_text(at("r.h5")).find("%FF%FE.png"), std::string::npos);
 }
 
 // Cut anywhere, a continued run gives the bytes of an uninterrupted one.
@@ -113,21 +104,21 @@ TEST_F(Results, ContinuesAfterAKillAtAnyByte) {
   for (const char* name : {"r.csv", "r.jsonl", "r.h5"}) {
     run_all(options(name));
     const std::string rows_name = std::string(name) + (std::string(name) == "r.h5" ? ".part" : "");
-    const std::string whole = read(at(name)), errors = read(at(std::string(name) + ".errors.csv"));
+    const std::string whole = test::read_text(at(name)), errors = test::read_text(at(std::string(name) + ".errors.csv"));
     std::string rows = whole;
     if (rows_name != name) {  // the rows on the way, as the writer keeps them
       ResultWriter w(options(name), inputs_);
       run(w, inputs_.size());
       w.flush();
-      rows = read(at(rows_name));
+      rows = test::read_text(at(rows_name));
     }
     for (std::size_t cut = 0; cut <= rows.size(); cut += 67) {
       for (const std::size_t error_cut : {std::size_t{0}, errors.size() / 2, errors.size()}) {
         save_file(at(rows_name), std::string_view(rows).substr(0, cut));
         save_file(at(std::string(name) + ".errors.csv"), std::string_view(errors).substr(0, error_cut));
         run_all(options(name, true));
-        ASSERT_EQ(read(at(name)), whole) << name << " cut at " << cut;
-        ASSERT_EQ(read(at(std::string(name) + ".errors.csv")), errors) << name << " cut at " << cut;
+        ASSERT_EQ(test::read_text(at(name)), whole) << name << " cut at " << cut;
+        ASSERT_EQ(test::read_text(at(std::string(name) + ".errors.csv")), errors) << name << " cut at " << cut;
       }
     }
   }
@@ -145,9 +136,9 @@ TEST_F(Results, ContinuingKeepsWhatIsDone) {
   EXPECT_EQ(w.failed(), 2u);
   run(w, inputs_.size());
   w.finish();
-  const std::string text = read(at("r.csv"));
+  const std::string text = test::read_text(at("r.csv"));
   run_all(options("again.csv"));
-  EXPECT_EQ(text, read(at("again.csv")));
+  EXPECT_EQ(text, test::read_text(at("again.csv")));
 }
 
 TEST_F(Results, RefusesToContinueSomethingElse) {
@@ -169,7 +160,7 @@ TEST_F(Results, StartsAnewWithoutTheOption) {
   ResultWriter w(options("r.csv"), inputs_);
   EXPECT_EQ(w.done(), 0u);
   w.finish();
-  EXPECT_EQ(read(at("r.csv")), "path,top1,prob1,top2,prob2\n");
+  EXPECT_EQ(test::read_text(at("r.csv")), "path,top1,prob1,top2,prob2\n");
   EXPECT_FALSE(fs::exists(at("r.csv.errors.csv")));
   ResultWriter first(options("new.csv", true), inputs_);  // nothing there yet
   EXPECT_EQ(first.done(), 0u);

@@ -9,6 +9,7 @@
 #include "io/keras_h5.h"
 #include "runtime/base/error.h"
 #include "runtime/base/sha256.h"
+#include "tests/support/files.h"
 #include "tests/support/node_test.h"
 
 namespace tandem::models {
@@ -284,7 +285,7 @@ TEST_F(Loading, NothingThatMatchesIsAnError) {
 
 // tests/data/keras_h5/xception_mini.txt lists the arrays of the .h5 that Keras 3 wrote for this network (layer, name, type, shape, SHA-256).
 TEST(XceptionMini, SavesTheArraysThatKerasHas) {
-  const Graph graph = import_file(source("models/xception_mini/trainable.onnx"));
+  const Graph graph = import_file(test::trained_network());
   std::ostringstream got;
   for (const Layer& layer : keras_layers(graph)) {
     for (const LayerWeight& w : layer.weights) {
@@ -303,7 +304,7 @@ TEST(XceptionMini, SavesTheArraysThatKerasHas) {
 }
 
 TEST(XceptionMini, AFileGoesRoundToTheSameNetwork) {
-  const Graph graph = import_file(source("models/xception_mini/trainable.onnx"));
+  const Graph graph = import_file(test::trained_network());
   const std::string path = testing::TempDir() + "tandem_xception_mini.h5";
   io::write_keras_h5(path, keras_layers(graph), {});
   const auto file = io::read_keras_h5(path);

@@ -9,23 +9,21 @@
 #include <iterator>
 #include <thread>
 
+#include "tests/support/files.h"
 #include "tests/support/node_test.h"
 
 namespace tandem::test {
 namespace {
-
-const std::string kNetwork = TANDEM_SOURCE_DIR "/models/xception_mini/trainable.onnx";
 
 bool same_bits(const Tensor& a, const Tensor& b) { return a.shape() == b.shape() && std::memcmp(a.data(), b.data(), a.bytes()) == 0; }
 
 Tensor images(std::int64_t count) { return random_f32({count, 3, 64, 64}, 7 + static_cast<std::uint64_t>(count)); }
 
 TEST(Predictor, IsTheSameFromFileAndFromMemory) {
-  const Predictor from_file(Model::from_file(kNetwork), {.threads = 1});
+  const Predictor from_file(Model::from_file(trained_network()), {.threads = 1});
   std::unique_ptr<Predictor> from_memory;
   {
-    std::ifstream in(kNetwork, std::ios::binary);
-    std::string bytes(std::istreambuf_iterator<char>(in), {});
+    std::string bytes = read_text(trained_network());
     from_memory = std::make_unique<Predictor>(Model::from_memory(std::as_bytes(std::span(bytes))), RunOptions{.threads = 2});
     std::fill(bytes.begin(), bytes.end(), '\xff');  // the model keeps what it needs
   }
@@ -41,7 +39,7 @@ TEST(Predictor, BytesThatAreNoModelAreRefused) {
 
 // The first call of every batch size makes a plan; plans, runs and submitted tasks of all threads meet.
 TEST(Predictor, ServesSeveralThreadsAtOnceFromTheFirstCallOn) {
-  const Model model = Model::from_file(kNetwork);
+  const Model model = Model::from_file(trained_network());
   constexpr int kSizes = 3;
   std::vector<Tensor> want;
   {

@@ -160,6 +160,16 @@ std::string model_bytes(const OnnxModel& model) {
   return out;
 }
 
+OnnxFunction calling_twice(const std::string& name, const std::string& inner, const std::string& domain) {
+  return {.name = name,
+          .domain = "local",
+          .inputs = {"a"},
+          .outputs = {"b"},
+          .attributes = {},
+          .nodes = {{.op = inner, .inputs = {"a"}, .outputs = {"m"}, .domain = domain},
+                    {.op = inner, .inputs = {"m"}, .outputs = {"b"}, .domain = domain}}};
+}
+
 OnnxModel one_node(const std::string& op, std::int64_t opset, const std::vector<Ints>& shapes, const std::vector<std::string>& attributes,
                    std::size_t outputs) {
   OnnxModel model;

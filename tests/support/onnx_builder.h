@@ -51,6 +51,9 @@ struct OnnxFunction {
   std::int64_t opset = 17;
 };
 
+// b = inner(inner(a)), a function of domain "local".
+OnnxFunction calling_twice(const std::string& name, const std::string& inner, const std::string& domain = "local");
+
 struct OnnxModel {
   OnnxGraph graph;
   std::int64_t opset = 17, ir = 8;

@@ -92,21 +92,4 @@ Finished run_tandem(std::vector<std::string> arguments, const Launch& launch) {
   return run_program(arguments, launch);
 }
 
-TemporaryFolder::TemporaryFolder() {
-  path_ = (std::filesystem::temp_directory_path() / "tandem-test-XXXXXX").string();
-  if (!mkdtemp(path_.data())) throw std::runtime_error("cannot make a temporary folder");
-}
-
-TemporaryFolder::~TemporaryFolder() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
-
-std::string TemporaryFolder::write(const std::string& name, const std::string& bytes) const {
-  const std::filesystem::path file = std::filesystem::path(path_) / name;
-  std::filesystem::create_directories(file.parent_path());
-  std::ofstream(file, std::ios::binary) << bytes;
-  return file.string();
-}
-
 }  // namespace tandem::test

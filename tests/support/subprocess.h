@@ -26,20 +26,4 @@ Finished run_program(const std::vector<std::string>& argv, const Launch& launch 
 // The program tandem of this build.
 Finished run_tandem(std::vector<std::string> arguments, const Launch& launch = {});
 
-// A fresh folder below the system's temporary one, removed with all in it by the destructor.
-class TemporaryFolder {
- public:
-  TemporaryFolder();
-  ~TemporaryFolder();
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  const std::string& path() const { return path_; }
-  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-  // Writes a file below it and gives its path.
-  std::string write(const std::string& name, const std::string& bytes) const;
-
- private:
-  std::string path_;
-};
-
 }  // namespace tandem::test

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "runtime/base/error.h"
+#include "tests/support/files.h"
 #include "tests/support/subprocess.h"
 
 namespace tandem::cli {

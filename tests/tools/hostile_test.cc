@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "importer/wire.h"
+#include "tests/support/files.h"
 #include "tests/support/hostile.h"
 #include "tests/support/onnx_builder.h"
 #include "tests/support/subprocess.h"
@@ -23,13 +24,7 @@ constexpr bool kMeasured = true;
 constexpr double kMostSeconds = 5;
 constexpr long kMostKilobytes = 512L * 1024;
 
-std::string network() { return TANDEM_SOURCE_DIR "/models/xception_mini/trainable.onnx"; }
 std::string data(const std::string& name) { return std::string(TANDEM_SOURCE_DIR "/tests/data/") + name; }
-
-std::string read(const std::string& file) {
-  std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
 
 Finished refused(const std::string& what, const std::vector<std::string>& words, int code) {
   const Finished r = run_tandem(words, {.timeout_seconds = 60});
@@ -51,7 +46,8 @@ class Hostile : public testing::Test {
   void image(const std::string& what, const std::string& bytes) {
     const std::string file = folder_.write("i.img", bytes);
     fs::remove(folder_ / "rows.csv.state");
-    const Finished r = run_tandem({"predict", network(), file, "--out", folder_ / "rows.csv", "--strict", "--preprocess", "tf", "--threads", "2"});
+    const Finished r =
+        run_tandem({"predict", trained_network(), file, "--out", folder_ / "rows.csv", "--strict", "--preprocess", "tf", "--threads", "2"});
     EXPECT_EQ(r.code, 4) << what << ": " << r.err;
     EXPECT_NE(r.err.find("0 images, 1 failed"), std::string::npos) << what << ": " << r.err;
     if (kMeasured) {
@@ -60,7 +56,7 @@ class Hostile : public testing::Test {
     }
   }
   void set(const std::string& what, const std::string& name, const std::string& bytes) {
-    refused(what, {"evaluate", network(), folder_.write(name, bytes), "--preprocess", "tf", "-q"}, 4);
+    refused(what, {"evaluate", trained_network(), folder_.write(name, bytes), "--preprocess", "tf", "-q"}, 4);
   }
   void weights(const std::string& what, const std::string& bytes) { refused(what, {"weights", "show", folder_.write("w.h5", bytes)}, 3); }
 
@@ -89,7 +85,7 @@ std::string npy(const std::string& shape, const std::string& bytes) {
 }
 
 TEST_F(Hostile, TruncatedModels) {
-  const std::string whole = read(network());
+  const std::string whole = read_text(trained_network());
   for (const std::size_t kept : {std::size_t{0}, std::size_t{1}, std::size_t{2}, std::size_t{100}, whole.size() / 100, whole.size() / 10,
                                  whole.size() / 4, whole.size() / 2, whole.size() * 3 / 4, whole.size() * 99 / 100, whole.size() - 1})
     model(std::to_string(kept) + " bytes of a model", whole.substr(0, kept));
@@ -157,24 +153,15 @@ TEST_F(Hostile, GraphsThatRunInCircles) {
                    {.op = "Relu", .inputs = {"a"}, .outputs = {"b"}},
                    {.op = "Relu", .inputs = {"a"}, .outputs = {"y0"}}};
   model("a cycle", m);
-  const auto function = [](const std::string& name, const std::string& inner, const std::string& domain) {
-    return OnnxFunction{.name = name,
-                        .domain = "local",
-                        .inputs = {"a"},
-                        .outputs = {"b"},
-                        .attributes = {},
-                        .nodes = {{.op = inner, .inputs = {"a"}, .outputs = {"m"}, .domain = domain},
-                                  {.op = inner, .inputs = {"m"}, .outputs = {"b"}, .domain = domain}}};
-  };
   OnnxModel calls = node("F0", {{2}}, {});
   calls.graph.nodes[0].domain = "local";
-  calls.functions = {function("F0", "F0", "local")};
+  calls.functions = {calling_twice("F0", "F0")};
   model("a function that calls itself", calls);
-  calls.functions = {function("F0", "F1", "local"), function("F1", "F0", "local")};
+  calls.functions = {calling_twice("F0", "F1"), calling_twice("F1", "F0")};
   model("two functions that call each other", calls);
   calls.functions.clear();
-  for (int i = 0; i < 30; ++i) calls.functions.push_back(function("F" + std::to_string(i), "F" + std::to_string(i + 1), "local"));
-  calls.functions.push_back(function("F30", "Relu", ""));
+  for (int i = 0; i < 30; ++i) calls.functions.push_back(calling_twice("F" + std::to_string(i), "F" + std::to_string(i + 1)));
+  calls.functions.push_back(calling_twice("F30", "Relu", ""));
   const Finished r = refused("30 functions that call the next twice", {"inspect", folder_.write("m.onnx", model_bytes(calls))}, 3);
   if (kMeasured) {
     EXPECT_LT(r.seconds, 1);
@@ -273,18 +260,18 @@ TEST_F(Hostile, ConvertWritesNowhereElse) {
     if (good) before.push_back(out);
     std::sort(before.begin(), before.end());
     EXPECT_EQ(names(), before);
-    EXPECT_EQ(read(folder_ / "x"), "untouched");
-    EXPECT_EQ(read(folder_ / "in/deep/sub/w.bin"), "12345678");
+    EXPECT_EQ(read_text(folder_ / "x"), "untouched");
+    EXPECT_EQ(read_text(folder_ / "in/deep/sub/w.bin"), "12345678");
   }
 }
 
 // A damaged image stops a measurement with its name, or is left out and counted.
 TEST_F(Hostile, DamagedImagesOfASet) {
-  const std::string whole = read(data("images/rgb420.jpg"));
+  const std::string whole = read_text(data("images/rgb420.jpg"));
   for (const char* name : {"a", "b", "c", "d", "e"}) folder_.write(std::string("set/") + name + "/fine.jpg", whole);
   folder_.write("set/c/cut.jpg", whole.substr(0, whole.size() / 2));
-  EXPECT_NE(refused("stop", {"evaluate", network(), folder_ / "set", "--preprocess", "tf", "-q"}, 4).err.find("cut.jpg"), std::string::npos);
-  const Finished r = run_tandem({"evaluate", network(), folder_ / "set", "--preprocess", "tf", "--bad-files", "skip", "--json"});
+  EXPECT_NE(refused("stop", {"evaluate", trained_network(), folder_ / "set", "--preprocess", "tf", "-q"}, 4).err.find("cut.jpg"), std::string::npos);
+  const Finished r = run_tandem({"evaluate", trained_network(), folder_ / "set", "--preprocess", "tf", "--bad-files", "skip", "--json"});
   EXPECT_EQ(r.code, 0) << r.err;
   EXPECT_NE(r.err.find("cut.jpg"), std::string::npos) << r.err;
   EXPECT_NE(r.out.find("\"samples\": 5"), std::string::npos) << r.out;
@@ -304,18 +291,18 @@ TEST_F(Hostile, AModelThatIsNoFile) {
 
 TEST_F(Hostile, Images) {
   for (const char* name : {"rgb420.jpg", "progressive.jpg", "rgb.png", "rgb_interlaced.png", "rgb24.bmp", "lossy.webp", "lossless.webp"}) {
-    const std::string whole = read(data(std::string("images/") + name));
+    const std::string whole = read_text(data(std::string("images/") + name));
     for (const std::size_t kept : {whole.size() / 100, whole.size() / 2, whole.size() * 99 / 100})
       image(std::string(name) + " cut to " + std::to_string(kept), whole.substr(0, kept));
   }
-  image("a PNG of 50,000 x 50,000", read(data("images/bomb.png")));
+  image("a PNG of 50,000 x 50,000", read_text(data("images/bomb.png")));
   image("a PNG of 2^31-1 x 2^31-1", png_start(0x7fffffff, 0x7fffffff) + png_chunk("IDAT", zlib_zeros(1 << 20)) + png_chunk("IEND", ""));
   image("a PNG whose rows are missing", png_start(9000, 9000) + png_chunk("IDAT", zlib_zeros(1 << 20)) + png_chunk("IEND", ""));
   image("a PNG with too many rows", png_start(8, 8) + png_chunk("IDAT", zlib_zeros(1 << 30)));
   const std::string text = png_chunk("zTXt", std::string("k\0\0", 3) + zlib_zeros(1 << 30));
   image("a PNG whose text unpacks to 1 GiB", png_start(64, 64) + text + text + png_chunk("IDAT", "damaged") + png_chunk("IEND", ""));
   image("a PNG whose profile unpacks to 1 GiB", png_start(64, 64) + png_chunk("iCCP", std::string("k\0\0", 3) + zlib_zeros(1 << 30)));
-  std::string jpeg = read(data("images/rgb420.jpg")), bmp = read(data("images/rgb24.bmp")), webp = read(data("images/lossy.webp"));
+  std::string jpeg = read_text(data("images/rgb420.jpg")), bmp = read_text(data("images/rgb24.bmp")), webp = read_text(data("images/lossy.webp"));
   const std::size_t frame = jpeg.find("\xff\xc0");
   ASSERT_NE(frame, std::string::npos);
   jpeg.replace(frame + 5, 4, "\xff\xff\xff\xff");
@@ -342,7 +329,7 @@ TEST_F(Hostile, DataSets) {
   set("a .npy with a header of 4 GiB", "a.npy", std::string("\x93NUMPY\x02\0\xff\xff\xff\xff{", 13));
   const std::string sparse = folder_.write("sparse.npy", npy("(1, 3)", "1234"));
   fs::resize_file(sparse, std::uintmax_t{3} << 30);
-  refused("a .npy of 3 GiB for three values", {"evaluate", network(), sparse, "--preprocess", "tf", "-q"}, 4);
+  refused("a .npy of 3 GiB for three values", {"evaluate", trained_network(), sparse, "--preprocess", "tf", "-q"}, 4);
   set("an idx of 2^96 bytes", "a-idx3-ubyte", idx(~0u, ~0u, ~0u) + "1234");
   set("an idx without its data", "a-idx3-ubyte", idx(1000, 1000, 1000) + "1234");
   set("a gzip bomb of 4 GiB", "a-idx3-ubyte.gz", gzip_bomb(idx(4096, 1024, 1024), std::uint64_t{4} << 30));
@@ -353,19 +340,19 @@ TEST_F(Hostile, DataSets) {
   set("an .npz bomb of 600 MiB", "a.npz", zip_bomb("x.npy", head, std::uint64_t{600} << 20, static_cast<std::uint32_t>(head.size() + (600u << 20))));
   set("an .npz that claims 4 GiB", "a.npz", zip_bomb("x.npy", head, 1 << 20, ~0u - 1));
   set("an .npz that claims less than it has", "a.npz", zip_bomb("x.npy", head, 1 << 30, 1000));
-  const std::string digits = read(data("sets/digits.npz"));
+  const std::string digits = read_text(data("sets/digits.npz"));
   for (const std::size_t kept : {digits.size() / 2, digits.size() - 1}) set("a cut .npz", "a.npz", digits.substr(0, kept));
-  const std::string h5 = read(data("keras_h5/good/net_a.h5"));
+  const std::string h5 = read_text(data("keras_h5/good/net_a.h5"));
   set("a cut .h5", "a.h5", h5.substr(0, h5.size() / 2));
   set("an .h5 without samples", "a.h5", h5);
 }
 
 TEST_F(Hostile, Weights) {
-  const std::string whole = read(data("keras_h5/good/net_a.h5"));
+  const std::string whole = read_text(data("keras_h5/good/net_a.h5"));
   for (const std::size_t kept : {std::size_t{0}, std::size_t{8}, whole.size() / 10, whole.size() / 2, whole.size() * 99 / 100})
     weights(std::to_string(kept) + " bytes of weights", whole.substr(0, kept));
   for (const char* name : {"huge_declared", "external_link", "dangling_soft_link", "lzf", "flipped_bytes", "no_layer_names"})
-    weights(name, read(data(std::string("keras_h5/bad/") + name + ".h5")));
+    weights(name, read_text(data(std::string("keras_h5/bad/") + name + ".h5")));
   const std::string sparse = folder_.write("sparse.h5", "");
   fs::resize_file(sparse, std::uintmax_t{1} << 40);
   refused("1 TiB of zeros", {"weights", "show", sparse}, 3);
@@ -378,7 +365,7 @@ TEST_F(Hostile, LayoutsOfKeras3) {
   for (const char* name : {"k.weights.h5", "k.keras"}) {
     const std::string file = folder_ / name;
     for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
-             {"inspect", file}, {"weights", "show", file}, {"weights", "load", network(), file, "-o", folder_ / "o.onnx"}}) {
+             {"inspect", file}, {"weights", "show", file}, {"weights", "load", trained_network(), file, "-o", folder_ / "o.onnx"}}) {
       EXPECT_NE(refused(words[0] + " of " + name, words, 3).err.find("save(\"x.h5\")"), std::string::npos);
     }
   }

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "tests/support/files.h"
 #include "tests/support/onnx_builder.h"
 #include "tests/support/subprocess.h"
 

@@ -6,19 +6,13 @@
 #include <nlohmann/json.hpp>
 
 #include "io/write_png.h"
+#include "tests/support/files.h"
 #include "tests/support/subprocess.h"
 
 namespace tandem::test {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string network() { return TANDEM_SOURCE_DIR "/models/xception_mini/trainable.onnx"; }
-
-std::string read(const std::string& file) {
-  std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
 
 io::Pixels picture(std::uint8_t seed) {
   io::Pixels p{48, 40, 3, std::vector<std::uint8_t>(48 * 40 * 3)};
@@ -40,14 +34,14 @@ TEST(OddNames, ModelsAndWeights) {
     SCOPED_TRACE(name);
     const TemporaryFolder folder;
     const std::string model = name + ".onnx", copy = name + "2.onnx", weights = name + ".h5";
-    fs::copy_file(network(), folder / model);
+    fs::copy_file(trained_network(), folder / model);
     const auto ok = [&](const std::vector<std::string>& words) {
       const Finished r = run_in(folder.path(), words);
       EXPECT_EQ(r.code, 0) << r.err;
       return r;
     };
     EXPECT_EQ(nlohmann::json::parse(ok({"inspect", "--json", "--", model}).out).at("parameters"),
-              nlohmann::json::parse(run_tandem({"inspect", "--json", network()}).out).at("parameters"));
+              nlohmann::json::parse(run_tandem({"inspect", "--json", trained_network()}).out).at("parameters"));
     ok({"convert", "--output=" + copy, "--", model});
     EXPECT_TRUE(fs::exists(folder / copy));
     ok({"weights", "save", "--output=" + weights, "--", model});
@@ -73,9 +67,9 @@ TEST(OddNames, PredictionsKeepEveryByte) {
     io::write_png(folder / "set/" + names.back(), picture(static_cast<std::uint8_t>(i + 3)));
   }
   std::sort(names.begin(), names.end());
-  const Finished csv = run_in(folder / "set", {"predict", "--preprocess=tf", "--out=-r \xff\n.csv", "-q", "--", network(), "."});
+  const Finished csv = run_in(folder / "set", {"predict", "--preprocess=tf", "--out=-r \xff\n.csv", "-q", "--", trained_network(), "."});
   ASSERT_EQ(csv.code, 0) << csv.err;
-  std::string found = read(folder / "set/-r \xff\n.csv");
+  std::string found = read_text(folder / "set/-r \xff\n.csv");
   ASSERT_TRUE(found.starts_with("path,top1,prob1\n"));
   std::size_t at = found.find('\n') + 1;
   for (const std::string& name : names) {
@@ -88,7 +82,7 @@ TEST(OddNames, PredictionsKeepEveryByte) {
   }
   EXPECT_EQ(at, found.size());
 
-  const Finished jsonl = run_tandem({"predict", network(), folder / "set", "--preprocess", "tf", "--out", folder / "r.jsonl", "-q"});
+  const Finished jsonl = run_tandem({"predict", trained_network(), folder / "set", "--preprocess", "tf", "--out", folder / "r.jsonl", "-q"});
   ASSERT_EQ(jsonl.code, 0) << jsonl.err;
   std::ifstream lines(folder / "r.jsonl");
   std::vector<std::string> paths;
@@ -107,9 +101,9 @@ TEST(OddNames, OneFileAndAListAndAGlob) {
   io::write_png(folder / name, picture(9));
   folder.write("list.txt", name + "\n");
   for (const std::string& input : {name, std::string("list.txt"), std::string("\xd6/*.jpg")}) {
-    const Finished r = run_in(folder.path(), {"predict", network(), input, "--preprocess", "tf", "--out", "r.csv", "-q", "--strict"});
+    const Finished r = run_in(folder.path(), {"predict", trained_network(), input, "--preprocess", "tf", "--out", "r.csv", "-q", "--strict"});
     EXPECT_EQ(r.code, 0) << r.err;
-    EXPECT_NE(read(folder / "r.csv").find("\xe5\x9b\xbe \xff.jpg,"), std::string::npos) << read(folder / "r.csv");
+    EXPECT_NE(read_text(folder / "r.csv").find("\xe5\x9b\xbe \xff.jpg,"), std::string::npos) << read_text(folder / "r.csv");
     fs::remove(folder / "r.csv.state");
   }
 }
@@ -121,7 +115,7 @@ TEST(OddNames, ClassesOfASet) {
     fs::create_directories(folder / "set/" + classes[i]);
     io::write_png(folder / "set/" + classes[i] + "/--x \xfe\n.png", picture(static_cast<std::uint8_t>(i + 3)));
   }
-  const Finished r = run_in(folder.path(), {"evaluate", network(), "set", "--preprocess", "tf", "--json", "-q"});
+  const Finished r = run_in(folder.path(), {"evaluate", trained_network(), "set", "--preprocess", "tf", "--json", "-q"});
   ASSERT_EQ(r.code, 0) << r.err;
   EXPECT_EQ(nlohmann::json::parse(r.out).at("samples"), 5);
 }

@@ -14,6 +14,7 @@
 
 #include "io/npy.h"
 #include "io/write_png.h"
+#include "tests/support/files.h"
 #include "tests/support/node_test.h"
 #include "tests/support/subprocess.h"
 
@@ -21,13 +22,6 @@ namespace tandem::test {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string network() { return TANDEM_SOURCE_DIR "/models/xception_mini/trainable.onnx"; }
-
-std::string read(const std::string& file) {
-  std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
 
 std::size_t lines(const std::string& text) { return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n')); }
 
@@ -65,15 +59,15 @@ std::vector<std::string> with(std::vector<std::string> words, std::initializer_l
 TEST(Predict, RowsInOrderAndDamagedFilesApart) {
   const TemporaryFolder folder;
   make_images(folder);
-  const Finished r = run_tandem(predict_words(network(), folder, "rows.csv"));
+  const Finished r = run_tandem(predict_words(trained_network(), folder, "rows.csv"));
   ASSERT_EQ(r.code, 0) << r.err;
   EXPECT_NE(r.err.find("18 images, 2 failed, "), std::string::npos) << r.err;
-  const std::string rows = read(folder / "rows.csv"), errors = read(folder / "rows.csv.errors.csv");
+  const std::string rows = read_text(folder / "rows.csv"), errors = read_text(folder / "rows.csv.errors.csv");
   EXPECT_TRUE(rows.starts_with("path,top1,prob1,top2,prob2,top3,prob3\n-dash.png,")) << rows.substr(0, 80);
   EXPECT_EQ(lines(rows), 1u + kFiles - kDamaged + 1);  // one path holds a newline
   EXPECT_EQ(lines(errors), 1u + kDamaged) << errors;
   EXPECT_NE(rows.find("\"a b\n\xff,\"\"q\"\".png\","), std::string::npos);
-  EXPECT_EQ(run_tandem(with(predict_words(network(), folder, "strict.csv"), {"--strict"})).code, 4);
+  EXPECT_EQ(run_tandem(with(predict_words(trained_network(), folder, "strict.csv"), {"--strict"})).code, 4);
 }
 
 TEST(Predict, TheBytesDependOnNeitherDevicesNorBatchNorThreads) {
@@ -89,10 +83,11 @@ TEST(Predict, TheBytesDependOnNeitherDevicesNorBatchNorThreads) {
   for (const char* precision : {"f32", "bf16"}) {
     std::string want;
     for (const Setting& c : kSettings) {
-      const Finished r = run_tandem(with(predict_words(network(), folder, "rows.csv"), {"--precision", precision, "--devices", c.devices, "--batch",
-                                                                                        c.batch, "--threads", c.threads, "--workers", c.batch}));
+      const Finished r =
+          run_tandem(with(predict_words(trained_network(), folder, "rows.csv"),
+                          {"--precision", precision, "--devices", c.devices, "--batch", c.batch, "--threads", c.threads, "--workers", c.batch}));
       ASSERT_EQ(r.code, 0) << r.err;
-      const std::string got = read(folder / "rows.csv") + read(folder / "rows.csv.errors.csv");
+      const std::string got = read_text(folder / "rows.csv") + read_text(folder / "rows.csv.errors.csv");
       if (want.empty()) want = got;
       EXPECT_EQ(got, want) << precision << " " << c.devices << " batch " << c.batch << " threads " << c.threads;
     }
@@ -121,23 +116,23 @@ void run_and_kill(std::vector<std::string> words, std::chrono::milliseconds dela
 TEST(Predict, AKilledRunIsContinuedToTheSameBytes) {
   const TemporaryFolder folder;
   make_images(folder);
-  ASSERT_EQ(run_tandem(predict_words(network(), folder, "whole.csv")).code, 0);
+  ASSERT_EQ(run_tandem(predict_words(trained_network(), folder, "whole.csv")).code, 0);
   std::mt19937 random(5);
   for (int round = 0; round < 5; ++round) {
     for (const char* name : {"rows.csv", "rows.csv.state", "rows.csv.errors.csv"}) fs::remove(folder / name);
-    auto words = with(predict_words(network(), folder, "rows.csv"), {"--batch", "2", "--devices", "cpu:2"});
+    auto words = with(predict_words(trained_network(), folder, "rows.csv"), {"--batch", "2", "--devices", "cpu:2"});
     for (int kills = 0; kills < 3; ++kills) {
       run_and_kill(words, std::chrono::milliseconds(random() % 150));
       if (kills == 0 && fs::exists(folder / "rows.csv.state")) words.emplace_back("--continue");
     }
-    auto last = with(predict_words(network(), folder, "rows.csv"), {"--devices", "cpu:3"});
+    auto last = with(predict_words(trained_network(), folder, "rows.csv"), {"--devices", "cpu:3"});
     if (fs::exists(folder / "rows.csv.state")) last.emplace_back("--continue");
     const Finished r = run_tandem(last);
     ASSERT_EQ(r.code, 0) << r.err;
-    EXPECT_EQ(read(folder / "rows.csv"), read(folder / "whole.csv"));
-    EXPECT_EQ(read(folder / "rows.csv.errors.csv"), read(folder / "whole.csv.errors.csv"));
+    EXPECT_EQ(read_text(folder / "rows.csv"), read_text(folder / "whole.csv"));
+    EXPECT_EQ(read_text(folder / "rows.csv.errors.csv"), read_text(folder / "whole.csv.errors.csv"));
   }
-  const Finished other = run_tandem(with(predict_words(network(), folder, "rows.csv"), {"--continue", "--topk", "2"}));
+  const Finished other = run_tandem(with(predict_words(trained_network(), folder, "rows.csv"), {"--continue", "--topk", "2"}));
   EXPECT_EQ(other.code, 2) << other.err;
 }
 
@@ -145,7 +140,7 @@ TEST(Predict, WithoutAWordOnPixelsItNamesTheChoices) {
   const TemporaryFolder folder;
   make_images(folder);
   // The tested file carries no record of this program.
-  const Finished r = run_tandem({"predict", network(), folder / "images", "--out", folder / "rows.csv"});
+  const Finished r = run_tandem({"predict", trained_network(), folder / "images", "--out", folder / "rows.csv"});
   EXPECT_EQ(r.code, 2);
   for (const char* choice : {"tf", "torch", "caffe", "none", "--mean"}) EXPECT_NE(r.err.find(choice), std::string::npos) << r.err;
   EXPECT_FALSE(fs::exists(folder / "rows.csv"));
@@ -154,17 +149,19 @@ TEST(Predict, WithoutAWordOnPixelsItNamesTheChoices) {
 TEST(Convert, TheRecordTravelsAndFoldingKeepsTheFunction) {
   const TemporaryFolder folder;
   folder.write("labels.txt", "a\nb\nc\nd\ne\n");
-  ASSERT_EQ(run_tandem({"convert", network(), "-o", folder / "m.onnx", "--inference", "--preprocess", "tf", "--labels", folder / "labels.txt"}).code,
-            0);
+  ASSERT_EQ(
+      run_tandem({"convert", trained_network(), "-o", folder / "m.onnx", "--inference", "--preprocess", "tf", "--labels", folder / "labels.txt"})
+          .code,
+      0);
   const auto shown = nlohmann::json::parse(run_tandem({"inspect", folder / "m.onnx", "--json"}).out);
   EXPECT_NE(shown.dump().find("127.5"), std::string::npos);
   io::write_npy(folder / "x.npy", random_f32({3, 3, 64, 64}, 9));
-  const std::string input = nlohmann::json::parse(run_tandem({"inspect", network(), "--json"}).out).at("inputs")[0];
+  const std::string input = nlohmann::json::parse(run_tandem({"inspect", trained_network(), "--json"}).out).at("inputs")[0];
   std::vector<Tensor> results;
-  for (const std::string& model : {network(), folder / "m.onnx"}) {
+  for (const std::string& model : {trained_network(), folder / "m.onnx"}) {
     const Finished r = run_tandem({"run", model, "--input", input + "=" + (folder / "x.npy"), "--output", folder / "out"});
     ASSERT_EQ(r.code, 0) << r.err;
-    std::string name = read(folder / "out/outputs.txt");
+    std::string name = read_text(folder / "out/outputs.txt");
     name.pop_back();
     results.push_back(io::read_npy(folder / ("out/" + name + ".npy")));
   }
@@ -173,14 +170,14 @@ TEST(Convert, TheRecordTravelsAndFoldingKeepsTheFunction) {
 
 TEST(Weights, SavedAndLoadedTheNetworkIsTheSameToTheBit) {
   const TemporaryFolder folder;
-  ASSERT_EQ(run_tandem({"weights", "save", network(), "-o", folder / "w.h5"}).code, 0);
-  const Finished loaded = run_tandem({"weights", "load", network(), folder / "w.h5", "-o", folder / "l.onnx"});
+  ASSERT_EQ(run_tandem({"weights", "save", trained_network(), "-o", folder / "w.h5"}).code, 0);
+  const Finished loaded = run_tandem({"weights", "load", trained_network(), folder / "w.h5", "-o", folder / "l.onnx"});
   ASSERT_EQ(loaded.code, 0) << loaded.err;
   EXPECT_EQ(loaded.out.find("unused"), std::string::npos);
   EXPECT_EQ(loaded.out.find("missing"), std::string::npos);
-  EXPECT_TRUE(run_tandem({"weights", "diff", network(), folder / "l.onnx"}).out.ends_with("\nequal\n"));
+  EXPECT_TRUE(run_tandem({"weights", "diff", trained_network(), folder / "l.onnx"}).out.ends_with("\nequal\n"));
   EXPECT_TRUE(run_tandem({"weights", "diff", folder / "w.h5", folder / "l.onnx"}).out.ends_with("\nequal\n"));
-  EXPECT_EQ(run_tandem({"weights", "save", network(), "-o", folder / "k.h5", "--layout", "keras3"}).code, 2);
+  EXPECT_EQ(run_tandem({"weights", "save", trained_network(), "-o", folder / "k.h5", "--layout", "keras3"}).code, 2);
 }
 
 TEST(Evaluate, CountsWhatPredictFinds) {
@@ -191,7 +188,7 @@ TEST(Evaluate, CountsWhatPredictFinds) {
   for (int i = 0; i < 12; ++i)
     io::write_png(folder / ("set/" + std::string(i % 2 ? "a/" : "b/") + std::to_string(i) + ".png"), picture(static_cast<std::uint64_t>(100 + i)));
   const std::vector<std::string> options = {"--preprocess", "tf", "--labels", folder / "labels.txt"};
-  auto words = std::vector<std::string>{"evaluate", network(), folder / "set", "--json"};
+  auto words = std::vector<std::string>{"evaluate", trained_network(), folder / "set", "--json"};
   words.insert(words.end(), options.begin(), options.end());
   const Finished r = run_tandem(words);
   ASSERT_EQ(r.code, 0) << r.err;
@@ -200,10 +197,10 @@ TEST(Evaluate, CountsWhatPredictFinds) {
   EXPECT_EQ(found.at("top5"), 1.0);
   int right = 0;
   for (const std::string label : {"a", "b"}) {
-    auto predict = std::vector<std::string>{"predict", network(), folder / ("set/" + label), "--out", folder / "rows.csv"};
+    auto predict = std::vector<std::string>{"predict", trained_network(), folder / ("set/" + label), "--out", folder / "rows.csv"};
     predict.insert(predict.end(), options.begin(), options.end());
     ASSERT_EQ(run_tandem(predict).code, 0);
-    std::istringstream rows(read(folder / "rows.csv"));
+    std::istringstream rows(read_text(folder / "rows.csv"));
     for (std::string row; std::getline(rows, row);) right += row.find(".png," + label + ",") != std::string::npos;
   }
   EXPECT_DOUBLE_EQ(found.at("top1").get<double>(), right / 12.0);

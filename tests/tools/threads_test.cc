@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "io/npy.h"
+#include "tests/support/files.h"
 #include "tests/support/node_test.h"
 #include "tests/support/subprocess.h"
 
@@ -60,8 +61,6 @@ struct Setting {
 constexpr bool kSanitized = std::string_view(TANDEM_SANITIZE) != "";
 constexpr Setting kSettings[] = {{"1", "cpu:1", 2}, {"1", "cpu:2", 2}, {"2", "cpu:1", 3}, {"2", "cpu:2", 3}, {"3", "cpu:8", 4}};
 
-const std::string kNetwork = TANDEM_SOURCE_DIR "/models/xception_mini/trainable.onnx";
-
 // What the command needs, then the setting; the workers are all seen, and nothing beside them.
 void expect_capped(std::vector<std::string> words) {
   for (const Setting& s : kSettings) {
@@ -84,20 +83,20 @@ TEST(Threads, PredictDecodesAndRunsWithinTheCap) {
       fs::copy_file(entry.path(), to / entry.path().filename());
     }
   }
-  expect_capped({"predict", kNetwork, folder / "images", "--recursive", "--out", folder / "rows.csv", "--preprocess", "tf", "--batch", "16",
+  expect_capped({"predict", trained_network(), folder / "images", "--recursive", "--out", folder / "rows.csv", "--preprocess", "tf", "--batch", "16",
                  "--workers", "32"});
-  expect_capped({"predict", kNetwork, folder / "images", "--recursive", "--out", folder / "rows.h5", "--preprocess", "tf", "--weights", "device",
-                 "--precision", "bf16"});
+  expect_capped({"predict", trained_network(), folder / "images", "--recursive", "--out", folder / "rows.h5", "--preprocess", "tf", "--weights",
+                 "device", "--precision", "bf16"});
 }
 
 TEST(Threads, RunStaysWithinTheCap) {
   if (kSanitized) GTEST_SKIP() << "a sanitizer changes the count of threads in nothing and takes a minute for each run";
   const TemporaryFolder folder;
   io::write_npy(folder / "x.npy", random_f32({24, 3, 64, 64}, 1));
-  expect_capped({"run", kNetwork, "--input", "input_layer=" + (folder / "x.npy"), "--output", folder / "out"});
+  expect_capped({"run", trained_network(), "--input", "input_layer=" + (folder / "x.npy"), "--output", folder / "out"});
 }
 
-TEST(Threads, BenchStaysWithinTheCap) { expect_capped({"bench", kNetwork, "--batch", "8", "--iters", "3"}); }
+TEST(Threads, BenchStaysWithinTheCap) { expect_capped({"bench", trained_network(), "--batch", "8", "--iters", "3"}); }
 
 }  // namespace
 }  // namespace tandem::test
