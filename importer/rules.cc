@@ -151,12 +151,10 @@ constexpr OperatorForm kForms[] = {
 
 }  // namespace
 
-std::span<const OperatorForm> all_forms() { return kForms; }
-
 const OperatorForm* find_form(std::string_view name) {
   static const auto by_name = [] {
     std::unordered_map<std::string_view, const OperatorForm*> made;
-    for (const OperatorForm& form : all_forms()) made.emplace(form.name, &form);
+    for (const OperatorForm& form : kForms) made.emplace(form.name, &form);
     return made;
   }();
   const auto found = by_name.find(name);

@@ -2,7 +2,6 @@
 // An operator whose form never changed has no rule. Sources of the changes: ONNX's Operators.md and Changelog.md.
 #pragma once
 
-#include <span>
 #include <string_view>
 
 #include "importer/node_rewrite.h"
@@ -20,7 +19,6 @@ struct OperatorForm {
 
 // Null when the importer does not know the operator.
 const OperatorForm* find_form(std::string_view name);
-std::span<const OperatorForm> all_forms();
 
 // After a node's rewriting. Throws InvalidModel for an attribute that the form of opset 24 does not have and no rule took: it could change the
 // answer, and nobody reads it (Clip's `max` at opset 13). Names that begin with "__" are the exporter's own, as in ONNX's checker.

@@ -1,5 +1,5 @@
-// The activations that convolutions and products apply to their results, as data. Scalar definitions; the vector forms of the hot
-// kernels (epilogue-inl.h) follow them.
+// The activations that convolutions and products apply to their results, as data. Scalar definitions; the vector forms
+// (activation_rows.cc) follow them.
 #pragma once
 
 #include <cmath>

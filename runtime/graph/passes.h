@@ -9,15 +9,16 @@
 
 namespace tandem {
 
-// All passes in their order; gives one line for each thing done ("folded 40 BatchNormalization into Conv").
+// All passes in their order; gives one line for each kind of thing done ("2 transposes cancelled").
 std::vector<std::string> run_passes(Graph&);
 
 // Conv, ConvTranspose -> BatchNormalization, or Mul / Add / Sub / Div by per-channel constants: into the weights and bias.
 // Alone it is what `convert --inference` writes. Returns the number of nodes folded away.
 int fold_into_convolutions(Graph&);
-// Transpose pairs that cancel, a Transpose of a Transpose merged into one.
+// Transpose nodes move behind elementwise nodes; pairs that meet cancel or become one.
 int cancel_transposes(Graph&);
-// Pad with zeros (constant mode, spatial axes only) into the padding of a following Conv, or of an average pool that counts it.
+// Pad with zeros (constant mode, spatial axes only) into the padding of a following Conv, or of an average pool that counts it; with
+// edge values into that of a MaxPool whose windows they cannot change.
 int fold_pads(Graph&);
 // Conv -> FusedConv with activation, residual Add, and the ReLU in front; depthwise Conv -> 1x1 Conv into FusedSeparable.
 int fuse_epilogues(Graph&);

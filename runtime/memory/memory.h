@@ -1,5 +1,5 @@
-// Memory as small objects stacked on each other: MappedMemory -> LimitedMemory -> CountedMemory. Plans ask the top of the stack for their
-// arenas and packed weights; each layer can be tested over a fake one below it.
+// Memory as small objects stacked on each other, MappedMemory at the bottom, LimitedMemory and CountedMemory above it. Plans ask the top of
+// the stack for their arenas and packed weights; each layer can be tested over a fake one below it.
 #pragma once
 
 #include <atomic>

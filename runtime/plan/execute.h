@@ -1,4 +1,4 @@
-// Runs a plan. Nothing is allocated or decided here.
+// Runs a plan. Nothing is decided here; memory is taken only where a worker's space grows to fit a new plan.
 #pragma once
 
 #include <functional>

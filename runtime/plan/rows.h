@@ -1,5 +1,5 @@
-// The proof that a graph may be cut along axis 0 (design.md section 3): every output carries the batch on axis 0 and each of its rows
-// depends on one row of the batched inputs. Found by running the shape pass for several batch sizes and following the operators' row rules.
+// The proof that a graph may be cut along axis 0: every output carries the batch on axis 0 and each of its rows depends on one row of the
+// batched inputs. Found by running the shape pass for several batch sizes and following the operators' row rules.
 #pragma once
 
 #include <string>
