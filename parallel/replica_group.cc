@@ -14,12 +14,10 @@ namespace {
 // Plans, closures and primitives, thread stacks: what is not counted one by one.
 constexpr std::size_t kReserveBytes = std::size_t{6} << 20;
 
-TensorDesc plain_desc(DType dtype, const Shape& shape) { return {.dtype = dtype, .shape = shape, .layout = Layout::kPlain, .channel_pitch = 0}; }
-
 Tensor converted(const Tensor& t, DType to) {
   if (t.dtype() == to) return t;
   Tensor out(to, t.shape());
-  reorder(plain_desc(t.dtype(), t.shape()), t.data(), plain_desc(to, t.shape()), out.mutable_data());
+  reorder(TensorDesc::plain(t.dtype(), t.shape()), t.data(), TensorDesc::plain(to, t.shape()), out.mutable_data());
   return out;
 }
 

@@ -43,8 +43,6 @@ std::string_view name_of(DType t) {
 
 bool is_float(DType t) { return t == DType::kF32 || t == DType::kBF16 || t == DType::kF64 || t == DType::kF16; }
 
-bool is_integer(DType t) { return t != DType::kNone && t != DType::kBool && !is_float(t); }
-
 Float16::Float16(float v) {
   const auto u = std::bit_cast<std::uint32_t>(v);
   const std::uint32_t sign = (u >> 16) & 0x8000u, magnitude = u & 0x7fffffffu;

@@ -15,7 +15,6 @@ enum class DType : std::uint8_t { kNone, kF32, kBF16, kF64, kF16, kI8, kU8, kI16
 std::size_t size_of(DType);       // bytes of one element; 0 for kNone
 std::string_view name_of(DType);  // ONNX's lower-case names: "float32" "bfloat16" "float64" "float16" "int8" ... "bool"
 bool is_float(DType);             // f32, bf16, f64, f16
-bool is_integer(DType);           // signed and unsigned, without bool
 
 // Storage of one bfloat16 / float16 element. Conversions round to nearest even and keep NaN (as a quiet NaN).
 struct BFloat16 {
@@ -65,6 +64,32 @@ constexpr DType dtype_of() {
     return DType::kBool;
   else
     return DType::kNone;
+}
+
+// A number as another C++ type; the 16-bit floats go through float.
+template <class To, class From>
+To number_as(From v) {
+  if constexpr (std::is_same_v<To, From>)
+    return v;
+  else if constexpr (std::is_arithmetic_v<From> && std::is_arithmetic_v<To>)
+    return static_cast<To>(v);
+  else
+    return static_cast<To>(static_cast<float>(v));
+}
+
+// Calls f with an unsigned integer of that many bytes (1, 2, 4 or 8): a tag for code that only moves elements.
+template <class F>
+decltype(auto) dispatch_width(std::size_t bytes, F&& f) {
+  switch (bytes) {
+    case 1:
+      return f(std::uint8_t{});
+    case 2:
+      return f(std::uint16_t{});
+    case 4:
+      return f(std::uint32_t{});
+    default:
+      return f(std::uint64_t{});
+  }
 }
 
 // Calls f with a value of the C++ type of `t` (a tag: only its type matters). All types but kNone.

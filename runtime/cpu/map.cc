@@ -41,16 +41,7 @@ template <class F>
 Copy choose(DType t, F&& f) {
   if (t == DType::kBF16) return f(BFloat16{}, float{});
   if (t == DType::kF16) return f(Float16{}, float{});
-  switch (size_of(t)) {
-    case 1:
-      return f(std::uint8_t{}, std::uint8_t{});
-    case 2:
-      return f(std::uint16_t{}, std::uint16_t{});
-    case 4:
-      return f(std::uint32_t{}, std::uint32_t{});
-    default:
-      return f(std::uint64_t{}, std::uint64_t{});
-  }
+  return dispatch_width(size_of(t), [&](auto tag) { return f(tag, tag); });
 }
 
 Copy loader(DType t) {

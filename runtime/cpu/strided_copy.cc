@@ -14,32 +14,18 @@ namespace {
 constexpr std::int64_t kTaskElements = 1 << 16;
 constexpr std::size_t kMaxAxes = 64;  // more axes of at least two elements than an int64 count allows
 
-template <class To, class From>
-To convert(From v) {
-  if constexpr (std::is_same_v<To, From>)
-    return v;
-  else if constexpr (std::is_arithmetic_v<From> && std::is_arithmetic_v<To>)
-    return static_cast<To>(v);
-  else if constexpr (std::is_arithmetic_v<From>)
-    return To(static_cast<float>(v));
-  else if constexpr (std::is_arithmetic_v<To>)
-    return static_cast<To>(static_cast<float>(v));
-  else
-    return To(static_cast<float>(v));
-}
-
 template <class From, class To>
 void copy_row(const From* source, To* destination, const StridedCopy::Axis& axis) {
   if (axis.to_step == 1 && axis.from_step == 1) {
     if constexpr (std::is_same_v<From, To>) {
       std::memcpy(destination, source, static_cast<std::size_t>(axis.count) * sizeof(To));
     } else {
-      for (std::int64_t i = 0; i < axis.count; ++i) destination[i] = convert<To>(source[i]);
+      for (std::int64_t i = 0; i < axis.count; ++i) destination[i] = number_as<To>(source[i]);
     }
   } else if (axis.to_step == 1 && axis.from_step == 0) {
-    std::fill_n(destination, axis.count, convert<To>(*source));
+    std::fill_n(destination, axis.count, number_as<To>(*source));
   } else {
-    for (std::int64_t i = 0; i < axis.count; ++i) destination[i * axis.to_step] = convert<To>(source[i * axis.from_step]);
+    for (std::int64_t i = 0; i < axis.count; ++i) destination[i * axis.to_step] = number_as<To>(source[i * axis.from_step]);
   }
 }
 
@@ -52,7 +38,7 @@ void copy_tile(const From* source, To* destination, const StridedCopy::Axis& axi
     for (std::int64_t i = 0; i < axis.count; ++i) {
       const From* s = source + r0 + i * axis.from_step;
       To* d = destination + r0 * row_step + i * axis.to_step;
-      for (std::int64_t r = 0; r < n; ++r) d[r * row_step] = convert<To>(s[r]);
+      for (std::int64_t r = 0; r < n; ++r) d[r * row_step] = number_as<To>(s[r]);
     }
   }
 }
@@ -110,18 +96,7 @@ StridedCopy::StridedCopy(const Shape& box, const StridedSide& from, const Stride
 
 void StridedCopy::choose_types(DType from, DType to) {
   const auto choose = [this](auto a, auto b) { copy_ = &copy_rows<decltype(a), decltype(b)>; };
-  if (from == to) {
-    switch (size_of(from)) {
-      case 1:
-        return choose(std::uint8_t{}, std::uint8_t{});
-      case 2:
-        return choose(std::uint16_t{}, std::uint16_t{});
-      case 4:
-        return choose(std::uint32_t{}, std::uint32_t{});
-      default:
-        return choose(std::uint64_t{}, std::uint64_t{});
-    }
-  }
+  if (from == to) return dispatch_width(size_of(from), [&](auto tag) { choose(tag, tag); });
   const auto floating = [&](DType t, auto&& f) {
     switch (t) {
       case DType::kF32:

@@ -17,13 +17,6 @@ struct ConvParams {
   Activation activation;  // fused forms: after bias and residual
 };
 
-// FusedSeparable: depthwise convolution, then 1x1.
-struct SeparableParams {
-  Window window;
-  bool pre_relu = false;
-  Activation middle, activation;
-};
-
 std::int64_t parse_group(const Attributes&);
 // The window of a convolution of X's spatial sizes with weights W. Throws InvalidModel naming the attribute.
 Window conv_window(const Attributes&, const Shape& x, const Shape& w);

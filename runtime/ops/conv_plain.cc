@@ -13,18 +13,6 @@ namespace {
 constexpr std::int64_t kTaskProducts = 1 << 18;
 constexpr std::int64_t kPackedAtOnce = kTaskProducts / 4;  // weights
 
-template <class To, class From>
-To convert(From v) {
-  if constexpr (std::is_same_v<To, From>)
-    return v;
-  else if constexpr (std::is_same_v<From, BFloat16>)
-    return static_cast<To>(static_cast<float>(v));
-  else if constexpr (std::is_same_v<To, BFloat16>)
-    return BFloat16(static_cast<float>(v));
-  else
-    return static_cast<To>(v);
-}
-
 template <class F>
 void dispatch_float(DType t, F&& f) {
   if (t == DType::kBF16) return f(BFloat16{});
@@ -53,7 +41,7 @@ void pack_weights(const Job& j, const void* w, std::int64_t from, std::int64_t t
       const std::int64_t o = i % j.outputs, c = i / j.outputs % j.channels, t = i / j.outputs / j.channels % j.taps, g = i / j.outputs / j.depth();
       const std::int64_t at =
           j.conv.transposed ? ((g * j.channels + c) * j.outputs + o) * j.taps + t : ((g * j.outputs + o) * j.channels + c) * j.taps + t;
-      destination[i] = j.rounded ? convert<Acc>(BFloat16(convert<float>(source[at]))) : convert<Acc>(source[at]);
+      destination[i] = j.rounded ? number_as<Acc>(BFloat16(number_as<float>(source[at]))) : number_as<Acc>(source[at]);
     }
   });
 }
@@ -91,11 +79,18 @@ void gather(const Job& j, const void* data, std::int64_t image, std::span<const 
         continue;
       }
       for (std::int64_t c = 0; c < j.channels; ++c) {
-        const Acc v = convert<Acc>(x[offset + c * j.xs[1]]);
+        const Acc v = number_as<Acc>(x[offset + c * j.xs[1]]);
         destination[c] = j.conv.pre_relu && v < 0 ? Acc(0) : v;
       }
     }
   });
+}
+
+// One element of a float tensor.
+double load_float(const void* data, DType t, std::int64_t index) {
+  if (t == DType::kF64) return static_cast<const double*>(data)[index];
+  if (t == DType::kBF16) return static_cast<double>(static_cast<float>(static_cast<const BFloat16*>(data)[index]));
+  return static_cast<double>(static_cast<const float*>(data)[index]);
 }
 
 template <class Acc>
@@ -112,7 +107,7 @@ void finish(const Job& j, const KernelArgs& k, std::int64_t image, std::span<con
       Acc v = sums[o];
       if (j.b) v += static_cast<Acc>(load_float(k.in[2], j.b.dtype, channel));
       if (j.residual) v += static_cast<Acc>(load_float(k.in[j.conv.residual], j.residual.dtype, from + channel * j.rs[1]));
-      out[to + channel * j.ys[1]] = convert<decltype(tag)>(activate(j.conv.activation, v));
+      out[to + channel * j.ys[1]] = number_as<decltype(tag)>(activate(j.conv.activation, v));
     }
   });
 }
@@ -161,12 +156,6 @@ Kernel build(CpuContext& c, Job job) {
 }
 
 }  // namespace
-
-double load_float(const void* data, DType t, std::int64_t index) {
-  if (t == DType::kF64) return static_cast<const double*>(data)[index];
-  if (t == DType::kBF16) return static_cast<double>(static_cast<float>(static_cast<const BFloat16*>(data)[index]));
-  return static_cast<double>(static_cast<const float*>(data)[index]);
-}
 
 Kernel plain_conv(CpuContext& c, PlainConv conv) {
   Job j;

@@ -22,7 +22,4 @@ struct PlainConv {
 // Weights that are constant are packed once, others in a stage of their own.
 Kernel plain_conv(CpuContext& c, PlainConv conv);
 
-// One element of a float tensor (f32, bf16, f64) as T, and back.
-double load_float(const void* data, DType, std::int64_t index);
-
 }  // namespace tandem

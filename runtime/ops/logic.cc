@@ -112,19 +112,7 @@ void where_body(const void* const* in, void* out, std::int64_t n) {
 
 Kernel where(CpuContext& c) {
   MapBody body;
-  switch (size_of(compute_type(c.out[0].dtype))) {
-    case 1:
-      body = where_body<std::uint8_t>;
-      break;
-    case 2:
-      body = where_body<std::uint16_t>;
-      break;
-    case 4:
-      body = where_body<std::uint32_t>;
-      break;
-    default:
-      body = where_body<std::uint64_t>;
-  }
+  dispatch_width(size_of(compute_type(c.out[0].dtype)), [&](auto tag) { body = where_body<decltype(tag)>; });
   return map_kernel("plain", c.out[0], c.in, std::move(body));
 }
 

@@ -27,19 +27,4 @@ Kernel move_kernel(std::string implementation, const std::vector<TensorDesc>& ou
 // Copies n neighbouring elements, f32 to bf16 and back where the types differ (a constant operand beside bf16 activations).
 void copy_elements(DType from, const void* source, DType to, void* destination, std::int64_t n);
 
-// Calls f with an unsigned integer of that many bytes (1, 2, 4 or 8): a tag for code that only moves elements.
-template <class F>
-decltype(auto) dispatch_width(std::size_t bytes, F&& f) {
-  switch (bytes) {
-    case 1:
-      return f(std::uint8_t{});
-    case 2:
-      return f(std::uint16_t{});
-    case 4:
-      return f(std::uint32_t{});
-    default:
-      return f(std::uint64_t{});
-  }
-}
-
 }  // namespace tandem

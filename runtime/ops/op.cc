@@ -124,6 +124,7 @@ const Tensor* CpuContext::constant(std::size_t i) const {
 std::size_t CpuContext::pack(std::size_t operand, std::string key, std::size_t bytes, std::function<void(const Tensor&, void*)> fill) {
   if (!constant(operand)) throw Unsupported(fmt::format("operand {} must be constant", operand));
   packs_.push_back({node_.inputs[operand], std::move(key), bytes, std::move(fill)});
+  dropped_ |= 1u << operand;
   return packs_.size() - 1;
 }
 

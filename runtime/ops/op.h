@@ -63,7 +63,7 @@ class InferContext {
   Node& node_;
 };
 
-// ---- the proof that a graph may be cut along axis 0 (design.md section 3)
+// ---- the proof that a graph may be cut along axis 0
 
 // How a value depends on the batch. batched with m: dimension 0 is m * N, and block i of m rows depends on row i of the inputs alone.
 struct Rows {
@@ -107,6 +107,7 @@ struct TensorDesc {
   Shape shape;                 // logical (ONNX) order
   Layout layout = Layout::kPlain;
   std::int64_t channel_pitch = 0;  // kChannelsLast: elements from one pixel to the next, >= C; what lies between is finite and ignored
+  static TensorDesc plain(DType t, Shape s) { return {t, std::move(s), Layout::kPlain, 0}; }
   explicit operator bool() const { return dtype != DType::kNone; }
   std::int64_t rank() const { return static_cast<std::int64_t>(shape.size()); }
   std::int64_t size() const { return elements(shape); }
@@ -140,7 +141,7 @@ struct Stage {
 
 // A prepared node: everything that can be done before the first run is done.
 struct Kernel {
-  std::string implementation;  // "plain", "hwy:gemm_f32", "dnnl:brgconv:avx512_core" ... shown by plan and bench
+  std::string implementation;  // "plain:conv_f64", "hwy:f32:direct" ...: shown by plan and bench
   std::vector<Stage> stages;   // one after the other
   std::size_t scratch_bytes = 0, shared_bytes = 0;
   std::uint32_t in_place = 0;  // bit i: output 0 may lie in input i's memory when both have the same desc (element k is read before it is written)
@@ -178,12 +179,11 @@ class CpuContext {
   // The operand's value when it is constant, else null. Constants are always plain. Large ones may be deferred (tensor.h): a kernel reads them
   // in a pack's fill function, which gets the operand made, and does not hold on to them.
   const Tensor* constant(std::size_t i) const;
-  // Asks for packed bytes made from operand i; returns the index into KernelArgs::packed.
+  // Asks for packed bytes made from constant operand i; returns the index into KernelArgs::packed. The kernel reads the operand through them
+  // alone: the plan keeps no pointer to the constant, and a mapped file's pages go.
   std::size_t pack(std::size_t operand, std::string key, std::size_t bytes, std::function<void(const Tensor& operand, void* destination)> fill);
   const std::vector<Pack>& packs() const { return packs_; }
-  // A kernel that reads operand i only through a pack says so: the plan then keeps no pointer to the constant, and a mapped file's pages go.
-  void drop_operand(std::size_t i) { dropped_ |= 1u << i; }
-  std::uint32_t dropped() const { return dropped_; }
+  std::uint32_t dropped() const { return dropped_; }  // bit i: operand i is packed
 
  private:
   const Graph& graph_;
@@ -210,7 +210,7 @@ enum class Bf16Rule : std::uint8_t {
 struct OpDef {
   std::string_view name;
   std::int16_t min_inputs = 1, max_inputs = 1;  // -1: any number
-  std::int16_t min_outputs = 1, max_outputs = 1;
+  std::int16_t max_outputs = 1;                 // -1: any number
   void (*infer)(InferContext&) = nullptr;
   Kernel (*cpu)(CpuContext&) = nullptr;  // null: only folded or replaced before planning
   std::uint32_t host_inputs = 0;         // bit i: operand i steers shapes and must be known before planning

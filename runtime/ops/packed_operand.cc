@@ -8,7 +8,6 @@ PackedOperand::PackedOperand(CpuContext& c, Kernel& kernel, std::size_t operand,
     index_ = static_cast<std::ptrdiff_t>(c.pack(operand, std::move(key), bytes, [parts, pack = std::move(pack)](const Tensor& values, void* to) {
       for (std::int64_t i = 0; i < parts; ++i) pack(values.data(), i, static_cast<std::byte*>(to));
     }));
-    c.drop_operand(operand);
     return;
   }
   kernel.shared_bytes = bytes;

@@ -145,20 +145,9 @@ Kernel rows_kernel(const PoolParams& params, const PoolGrid& grid, std::int64_t 
 // ---- plain kernels
 
 template <class T>
-double to_double(T v) {
-  if constexpr (std::is_same_v<T, BFloat16>)
-    return static_cast<double>(static_cast<float>(v));
-  else
-    return static_cast<double>(v);
-}
-template <class T>
 T from_double(double v) {
-  if constexpr (std::is_same_v<T, BFloat16>)
-    return T(static_cast<float>(v));
-  else if constexpr (std::is_integral_v<T>)
-    return static_cast<T>(std::max(v, static_cast<double>(std::numeric_limits<T>::lowest())));  // -inf: a window of padding
-  else
-    return static_cast<T>(v);
+  if constexpr (std::is_integral_v<T>) v = std::max(v, static_cast<double>(std::numeric_limits<T>::lowest()));  // -inf: a window of padding
+  return number_as<T>(v);
 }
 
 double power(double v, std::int64_t p) {
@@ -186,13 +175,13 @@ void gather_plain(const PoolGrid& g, const PoolParams& params, const PoolPixel& 
   p.for_each_cell(g, [&](std::int64_t offset, const auto& index) {
     const T* cell = image + offset;
     if (params.kind == PoolKind::kAverage) {
-      for (std::int64_t c = 0; c < channels; ++c) acc[c] += to_double(cell[c * step]);
+      for (std::int64_t c = 0; c < channels; ++c) acc[c] += number_as<double>(cell[c * step]);
     } else if (params.kind == PoolKind::kLp) {
-      for (std::int64_t c = 0; c < channels; ++c) acc[c] += power(to_double(cell[c * step]), params.p);
+      for (std::int64_t c = 0; c < channels; ++c) acc[c] += power(number_as<double>(cell[c * step]), params.p);
     } else {
       const std::int64_t at = flat_index(g, index, params.column_major);
       for (std::int64_t c = 0; c < channels; ++c) {
-        const double v = to_double(cell[c * step]);
+        const double v = number_as<double>(cell[c * step]);
         if (!first && !(v > acc[c]) && !(std::isnan(v) && !std::isnan(acc[c]))) continue;
         acc[c] = v;
         where[c] = at;

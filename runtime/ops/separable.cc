@@ -15,6 +15,12 @@ constexpr std::size_t kDepthwise = 1, kDepthwiseBias = 2, kPointwise = 3, kPoint
 // A group of output panels repeats the depthwise half, which is worth it only beside many outputs.
 constexpr std::int64_t kSplitOutputs = 512;
 
+struct SeparableParams {
+  Window window;
+  bool pre_relu = false;
+  Activation middle, activation;
+};
+
 void expect_shape(const InferContext& c, std::size_t i, const Shape& want, const char* name) {
   if (!c.has_input(i)) return;
   c.expect_same_dtype(0, i);
@@ -123,8 +129,6 @@ void pack_weights(CpuContext& c, Job& j) {
         const float* w = operand.as<float>().data();
         product.pack(outputs, static_cast<std::byte*>(to), [&](std::int64_t i, std::int64_t o) { return w[o * channels + i]; });
       });
-  c.drop_operand(kDepthwise);
-  c.drop_operand(kPointwise);
 }
 
 Kernel cpu(CpuContext& c) {

@@ -16,8 +16,6 @@ struct Buffer {  // 64-byte aligned bytes
   Tensor tensor;
 };
 
-TensorDesc plain_desc(DType dtype, const Shape& shape) { return {.dtype = dtype, .shape = shape, .layout = Layout::kPlain, .channel_pitch = 0}; }
-
 TensorDesc kernel_desc(const TensorDesc& plain, bool data, const EvaluateOptions& options) {
   TensorDesc d = plain;
   if (!data) return d;
@@ -62,7 +60,7 @@ std::vector<Tensor> evaluate(const Graph& graph, const Node& node, const std::ve
       in_pointers.push_back(nullptr);
       continue;
     }
-    const TensorDesc plain = plain_desc(operands[i].dtype(), operands[i].shape());
+    const TensorDesc plain = TensorDesc::plain(operands[i].dtype(), operands[i].shape());
     const bool data = i < 32 && (op.data_inputs >> i & 1) && !graph.value(node.inputs[i]).known();
     in.push_back(kernel_desc(plain, data, options));
     held.emplace_back(in.back().bytes());
@@ -78,7 +76,7 @@ std::vector<Tensor> evaluate(const Graph& graph, const Node& node, const std::ve
       out_pointers.push_back(nullptr);
       continue;
     }
-    out.push_back(kernel_desc(plain_desc(graph.value(id).dtype, graph.value(id).shape), true, outputs));
+    out.push_back(kernel_desc(TensorDesc::plain(graph.value(id).dtype, graph.value(id).shape), true, outputs));
     held.emplace_back(out.back().bytes());
     out_pointers.push_back(held.back().data());
   }
@@ -99,7 +97,7 @@ std::vector<Tensor> evaluate(const Graph& graph, const Node& node, const std::ve
       continue;
     }
     results.emplace_back(graph.value(node.outputs[i]).dtype, out[i].shape);
-    reorder(out[i], out_pointers[i], plain_desc(results.back().dtype(), out[i].shape), results.back().mutable_data());
+    reorder(out[i], out_pointers[i], TensorDesc::plain(results.back().dtype(), out[i].shape), results.back().mutable_data());
   }
   return results;
 }

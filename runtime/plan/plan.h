@@ -27,12 +27,13 @@ struct Step {
   std::size_t shared_at = 0;  // arena offset of Kernel::shared_bytes
 };
 
-// A packed operand of a plan. `key` names it across plans of the same graph.
+// A packed operand of a plan. `key` names it across plans of the same graph; empty: this plan's own.
 struct PlannedPack {
   std::string key;
   std::size_t bytes = 0;
-  std::function<void(void*)> fill;  // emptied once it was packed (it holds the unpacked weights alive)
-  std::size_t making_bytes = 0;     // what fill takes for the moment, beyond `bytes`
+  std::function<void(const Tensor& operand, void* destination)> fill;
+  Tensor operand;                // let go once it was packed
+  std::size_t making_bytes = 0;  // what making the operand takes for the moment, beyond `bytes`
 };
 
 // For reports.

@@ -46,9 +46,7 @@ class Planner {
   }
 
  private:
-  TensorDesc plain(ValueId id) const {
-    return {.dtype = graph_.value(id).dtype, .shape = graph_.value(id).shape, .layout = Layout::kPlain, .channel_pitch = 0};
-  }
+  TensorDesc plain(ValueId id) const { return TensorDesc::plain(graph_.value(id).dtype, graph_.value(id).shape); }
 
   std::vector<TensorDesc> descs(const std::vector<std::int32_t>& slots) const {
     std::vector<TensorDesc> out;
@@ -83,8 +81,7 @@ class Planner {
     step.kernel = op.cpu(context);
     for (const Pack& p : context.packs()) {
       const Value& operand = graph_.value(p.operand);
-      plan_.packs.push_back({shared_keys_ ? operand.name + '|' + p.key : std::string(), p.bytes,
-                             [fill = p.fill, held = operand.constant](void* to) { fill(held.made(), to); },
+      plan_.packs.push_back({shared_keys_ ? operand.name + '|' + p.key : std::string(), p.bytes, p.fill, operand.constant,
                              beside_packed(operand.constant, p.bytes)});
     }
     step.pack_count = context.packs().size();

@@ -93,11 +93,12 @@ std::shared_ptr<const PackedWeights> WeightStore::pack(Plan& plan) {
   for (const auto& wave : waves(plan, missing)) {
     pool_.parallel_for(static_cast<int>(wave.size()), [&](int, int w) {
       const std::size_t i = wave[static_cast<std::size_t>(w)];
-      plan.packs[i].fill(weights->blocks_[i].get());
-      plan.packs[i].fill = nullptr;
+      PlannedPack& p = plan.packs[i];
+      p.fill(p.operand.made(), weights->blocks_[i].get());
+      p.operand = {};
     });
   }
-  for (PlannedPack& p : plan.packs) p.fill = nullptr;
+  for (PlannedPack& p : plan.packs) p.operand = {};
   keep(plan, *weights, missing);
   return weights;
 }

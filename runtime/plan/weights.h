@@ -36,7 +36,7 @@ class WeightStore {
   // Both must outlive the store.
   WeightStore(MemoryResource& memory, TaskPool& pool) : memory_(memory), pool_(pool) {}
 
-  // Packs what is not here yet, in parallel, then empties the plan's fill functions (so that unpacked weights can go).
+  // Packs what is not here yet, in parallel, then lets go of the plan's unpacked weights.
   std::shared_ptr<const PackedWeights> pack(Plan& plan);
   // A copy of what another store packed for the same plan (`--weights device`).
   std::shared_ptr<const PackedWeights> copy(const Plan& plan, const PackedWeights& from);

@@ -27,10 +27,11 @@ Plan two_packs(bool second_fails) {
     plan.packs.push_back({.key = key,
                           .bytes = 4,
                           .fill =
-                              [fails = second_fails && key == "b", value = Tensor::scalar(7.0f)](void* to) {
+                              [fails = second_fails && key == "b"](const Tensor& from, void* to) {
                                 if (fails) throw OutOfMemory("fake", 4);
-                                *static_cast<float*>(to) = value.as<float>()[0];
+                                *static_cast<float*>(to) = from.as<float>()[0];
                               },
+                          .operand = Tensor::scalar(7.0f),
                           .making_bytes = 0});
   }
   return plan;
@@ -55,7 +56,7 @@ TEST(WeightStore, WhatRanOutOfMemoryIsPackedTheNextTime) {
   EXPECT_THROW(store.pack(plan), OutOfMemory);
   const auto weights = store.pack(plan);
   for (int i = 0; i < 2; ++i) EXPECT_EQ(*static_cast<const float*>(weights->pointers({})[i]), 7) << i;
-  EXPECT_FALSE(plan.packs[0].fill) << "the unpacked weights are held";
+  EXPECT_FALSE(plan.packs[0].operand) << "the unpacked weights are held";
 }
 
 // Two of 12 MiB, each scaled from a source of the same size: made one after the other, the second beside the first's packed bytes.
