@@ -14,19 +14,6 @@ namespace {
 
 constexpr std::size_t kCandidates = 4;  // different baked batches that are tried
 
-// The inputs' shapes with `batch` in dimension 0 of those that carry it; nothing where another dimension is open.
-std::optional<InputBinding> binding_for(const Graph& graph, std::int64_t batch) {
-  InputBinding binding;
-  for (const Declared& d : graph.declared_inputs) {
-    if (!d.shape_known) return {};
-    Shape shape = d.shape;
-    if (!shape.empty() && shape[0] < 0) shape[0] = batch;
-    if (std::any_of(shape.begin(), shape.end(), [](std::int64_t dim) { return dim < 0; })) return {};
-    binding.shapes.push_back(std::move(shape));
-  }
-  return binding;
-}
-
 bool fixed_batch(const Graph& graph) {
   const Declared& first = graph.declared_inputs[0];
   return first.shape_known && !first.shape.empty() && first.shape[0] > 0;
@@ -36,19 +23,6 @@ bool bakes_dimension(const Graph& graph, const Node& node) {
   if (node.op != "Reshape" || node.inputs.size() < 2 || graph.value(node.inputs[0]).known()) return false;
   const Value& target = graph.value(node.inputs[1]);
   return target.known() && target.constant.dtype() == DType::kI64 && target.constant.size() > 0 && target.constant.as<std::int64_t>()[0] > 0;
-}
-
-// The graph with types and shapes, or nothing where the shapes do not fit.
-std::optional<Graph> inferred(const Graph& graph, std::int64_t batch) {
-  const auto binding = binding_for(graph, batch);
-  if (!binding) return {};
-  try {
-    Graph copy = graph;
-    infer(copy, *binding);
-    return copy;
-  } catch (const Error&) {
-    return {};
-  }
 }
 
 // The batch that the constants hold: the file's, or in a file that says "any", the one with which the shapes fit.
@@ -114,7 +88,7 @@ void free_batch(Graph& graph, Notes& notes) {
   }
   const bool fixed = fixed_batch(graph);
   if (!fixed && count == 0) return;
-  const CutProof proof = prove_cut(freed, *binding_for(freed, *batch));
+  const CutProof proof = prove_cut(freed, *declared_binding(freed, *batch));
   if (!proof.possible) return;
   if (fixed) declare_dynamic(freed, proof);
   graph = std::move(freed);

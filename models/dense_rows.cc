@@ -25,24 +25,6 @@ bool keeps_order(const Node& node) {
                           "Gelu", "Softplus"});
 }
 
-// The graph with shapes, for one image. Sizes that the file leaves open, other than the batch, stay unknown: none then.
-std::optional<Graph> with_shapes(const Graph& graph) {
-  InputBinding binding;
-  for (const Declared& d : graph.declared_inputs) {
-    Shape shape = d.shape;
-    if (!d.shape_known || (!shape.empty() && std::find(shape.begin() + 1, shape.end(), -1) != shape.end())) return std::nullopt;
-    if (!shape.empty() && shape[0] == -1) shape[0] = 1;
-    binding.shapes.push_back(std::move(shape));
-  }
-  Graph copy = graph;
-  try {
-    infer(copy, binding);
-  } catch (const Error&) {
-    return std::nullopt;
-  }
-  return copy;
-}
-
 }  // namespace
 
 std::optional<Shape> flattened_shape(const Graph& graph, const Node& product) {
@@ -61,7 +43,7 @@ std::optional<Shape> flattened_shape(const Graph& graph, const Node& product) {
     if (perm.size() >= 3 && perm[0] == 0 && perm.back() == 1) return std::nullopt;  // to NHWC
     throw Unsupported(fmt::format("{}: the rows of its weights follow a transpose that Keras does not have", describe(graph, product)));
   }
-  const auto shaped = with_shapes(graph);
+  const auto shaped = inferred(graph, 1);
   const std::string& name = graph.value(source).name;
   const Value* value = nullptr;
   if (shaped) {

@@ -43,18 +43,13 @@ bool worth_folding(const Graph& graph, const Node& node, const OpDef& op) {
 void fold(Graph& graph, const Node& node, const OpDef& op) {
   std::vector<Tensor> results;
   if (op.reads_shape_only) {  // the operand may be computed: only its shape is looked at
-    std::vector<Tensor> operands;
+    std::vector<TensorDesc> in_descs;
     for (const ValueId in : node.inputs)
-      operands.push_back(in == kNoValue ? Tensor() : Tensor::view(graph.value(in).dtype, graph.value(in).shape, nullptr, nullptr));
-    CpuInfo cpu;
-    std::vector<TensorDesc> in_descs(operands.size());
-    for (std::size_t i = 0; i < operands.size(); ++i) {
-      if (operands[i]) in_descs[i] = {.dtype = operands[i].dtype(), .shape = operands[i].shape(), .layout = Layout::kPlain, .channel_pitch = 0};
-    }
+      in_descs.push_back(in == kNoValue ? TensorDesc{} : TensorDesc::plain(graph.value(in).dtype, graph.value(in).shape));
+    const CpuInfo cpu;
     const Value& out = graph.value(node.outputs[0]);
     results.emplace_back(out.dtype, out.shape);
-    CpuContext context(graph, node, in_descs, {{.dtype = out.dtype, .shape = out.shape, .layout = Layout::kPlain, .channel_pitch = 0}},
-                       Precision::kF32, cpu);
+    CpuContext context(graph, node, in_descs, {TensorDesc::plain(out.dtype, out.shape)}, Precision::kF32, cpu);
     const Kernel kernel = op.cpu(context);
     void* pointer = results[0].mutable_data();
     kernel.stages[0].run({nullptr, &pointer, nullptr, nullptr, nullptr}, 0);
@@ -163,6 +158,30 @@ void fold_constants(Graph& graph) {
                  });
   }
   std::erase_if(graph.nodes, [](const Node& n) { return n.op.empty(); });
+}
+
+std::optional<InputBinding> declared_binding(const Graph& graph, std::int64_t batch) {
+  InputBinding binding;
+  for (const Declared& d : graph.declared_inputs) {
+    if (!d.shape_known) return {};
+    Shape shape = d.shape;
+    if (!shape.empty() && shape[0] < 0) shape[0] = batch;
+    if (std::any_of(shape.begin(), shape.end(), [](std::int64_t dim) { return dim < 0; })) return {};
+    binding.shapes.push_back(std::move(shape));
+  }
+  return binding;
+}
+
+std::optional<Graph> inferred(const Graph& graph, std::int64_t batch) {
+  const auto binding = declared_binding(graph, batch);
+  if (!binding) return {};
+  try {
+    Graph copy = graph;
+    infer(copy, *binding);
+    return copy;
+  } catch (const Error&) {
+    return {};
+  }
 }
 
 std::vector<std::size_t> steering_inputs(const Graph& graph) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 
 #include "runtime/graph/graph.h"
 
@@ -14,8 +15,13 @@ struct InputBinding {
   std::map<std::size_t, Tensor> values;  // inputs whose values steer shapes (see steering_inputs)
 };
 
+// The shapes that the file declares, with `batch` where the first dimension is open; nothing where another is.
+std::optional<InputBinding> declared_binding(const Graph&, std::int64_t batch);
+// A copy of the graph after infer() for that binding; nothing where there is none or the shapes do not fit.
+std::optional<Graph> inferred(const Graph&, std::int64_t batch);
+
 // Fills dtype, shape, params and constants of every value and node; folds nodes whose operands are all known (deterministic operators
-// with outputs of at most `fold_limit` bytes; larger ones only when their operands are initializers) and removes them.
+// whose outputs take at most 64 MiB, or no more bytes than their operands) and removes them.
 // Throws InvalidModel or Unsupported with the node as context.
 void infer(Graph&, const InputBinding&);
 
