@@ -95,7 +95,7 @@ int run(const Options& o, const Console& console) {
                                     {"load_to_first_s", f.load_to_first},
                                     {"predicted_peak_mb", static_cast<double>(held + report.predicted_bytes) / 1e6},
                                     {"implementations", implementations}};
-  const std::string text = j.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  const std::string text = json_text(j);
   if (o.json == "-")
     print(text);
   else if (!o.json.empty())
@@ -106,11 +106,7 @@ int run(const Options& o, const Console& console) {
                       static_cast<double>(peak_resident_bytes()) / 1e6));
   }
   if (!o.profile.empty())
-    io::save_file(
-        o.profile,
-        std::string_view(
-            profile_json(predictor.profile(inputs, static_cast<int>(o.iterations))).dump(1, ' ', false, nlohmann::json::error_handler_t::replace) +
-            "\n"));
+    io::save_file(o.profile, std::string_view(json_text(profile_json(predictor.profile(inputs, static_cast<int>(o.iterations))), 1)));
   return 0;
 }
 

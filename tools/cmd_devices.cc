@@ -53,7 +53,7 @@ std::string as_json(const CpuInfo& cpu) {
                                    {"extensions", extensions(cpu)}};
   for (const PrecisionRow& p : precisions(cpu)) device["precisions"][p.name] = p.how;
   const nlohmann::ordered_json all = {{"devices", {device}}};
-  return all.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  return json_text(all);
 }
 
 std::string as_text(const CpuInfo& cpu) {

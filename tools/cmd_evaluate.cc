@@ -73,7 +73,7 @@ std::string as_json(const Metrics& m, const std::vector<std::string>& labels, st
     for (std::int64_t o = 0; o < classes; ++o) row.push_back(m.confused(c, o));
     j["confusion"].push_back(row);
   }
-  return j.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  return json_text(j);
 }
 
 std::string as_text(const Metrics& m, const std::vector<std::string>& labels, std::int64_t classes) {

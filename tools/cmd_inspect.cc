@@ -24,8 +24,6 @@ struct Options {
   bool json = false;
 };
 
-std::string dump(const Json& j) { return j.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
-
 std::int64_t count(const Shape& shape) {
   std::int64_t n = 1;
   for (const std::int64_t d : shape) n *= d;
@@ -147,7 +145,7 @@ int inspect_model(const Options& o) {
                         infer(shaped, InputBinding{shapes, {}});
                         const Facts f = facts_of(shaped);
                         const Json j = model_json(o, g, f, shapes, Predictor(model).plan(shapes));
-                        print(o.json ? dump(j) : printable(model_text(j, f), 4000));
+                        print(o.json ? json_text(j) : printable(model_text(j, f), 4000));
                         return 0;
                       });
 }
@@ -174,7 +172,7 @@ int inspect_weights(const Options& o) {
                       file.keras_version.empty() ? "version not given" : file.keras_version,
                       file.backend.empty() ? "backend not given" : file.backend, file.sha256 ? *file.sha256 : "none");
   for (const auto& [key, value] : file.texts) text += fmt::format("{:15} {}\n", key, value);
-  print(o.json ? dump(j) : printable(text, 4000));
+  print(o.json ? json_text(j) : printable(text, 4000));
   return 0;
 }
 

@@ -91,7 +91,7 @@ std::string as_json(const Options& o, const Answer& a) {
   for (const RunReport::StepReport& s : a.report.steps) {
     j["nodes"].push_back({{"node", s.node}, {"op", s.op}, {"implementation", s.implementation}, {"outputs", s.outputs}});
   }
-  return j.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  return json_text(j);
 }
 
 std::string as_text(const Answer& a) {

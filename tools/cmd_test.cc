@@ -47,7 +47,7 @@ int run(const Options& o, const Console& console) {
     records.push_back({{"name", r.name}, {"result", word_of(r.verdict)}, {"reason", r.reason}});
   }
   print(fmt::format("passed {}, failed {}, refused {}\n", count[0], count[1], count[2]));
-  if (!o.json.empty()) io::save_file(o.json, std::string_view(records.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n"));
+  if (!o.json.empty()) io::save_file(o.json, std::string_view(json_text(records, 1)));
   return count[1] == 0 ? 0 : 1;
 }
 

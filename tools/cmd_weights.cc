@@ -57,7 +57,7 @@ int show(const ShowOptions& o) {
     }
   }
   if (o.json)
-    print(rows.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+    print(json_text(rows, 1));
   else
     print(printable(text, 400) + fmt::format("{} tensors, {} parameters\n", tensors, parameters));
   return 0;
@@ -160,8 +160,7 @@ int diff(const DiffOptions& o) {
     row(name, "only in the second", NAN);
     equal = false;
   }
-  print(o.json ? rows.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n"
-               : printable(text, 400) + (equal ? "equal\n" : "different\n"));
+  print(o.json ? json_text(rows, 1) : printable(text, 400) + (equal ? "equal\n" : "different\n"));
   return 0;
 }
 

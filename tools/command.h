@@ -21,6 +21,12 @@ struct Command {
   std::vector<Command> subcommands;  // when not empty, declare and run are not used
 };
 
+// A result as JSON text with its newline; bytes that are no UTF-8 are replaced.
+template <class Json>
+std::string json_text(const Json& json, int indent = 2) {
+  return json.dump(indent, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
 // All commands in the order of the help.
 std::vector<Command> all_commands();
 

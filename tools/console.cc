@@ -48,7 +48,6 @@ Console Console::detect(const Environment& environment) {
   };
   const bool dumb = environment("TERM").value_or("") == "dumb";
   const bool terminal = isatty(STDERR_FILENO) == 1;
-  console.live = terminal && !dumb;
   console.colour = !is_set("NO_COLOR") && ((terminal && !dumb) || is_set("CLICOLOR_FORCE"));
   const int columns = std::atoi(environment("COLUMNS").value_or("").c_str());
   if (columns >= 40 && columns <= 1000) console.columns = static_cast<std::size_t>(columns);

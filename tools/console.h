@@ -22,7 +22,6 @@ class Console {
 
   bool quiet = false;    // -q: warnings and errors only
   bool verbose = false;  // -v
-  bool live = false;     // stderr is a terminal that can redraw a line: bars are allowed
   bool colour = false;   // stderr may be coloured
   std::size_t columns = 80;
 

@@ -16,12 +16,7 @@ const Value& input_value(const Graph& graph, std::size_t i) { return graph.value
 
 Shape parse_shape(const std::string& text) {
   Shape shape;
-  std::size_t from = 0;
-  while (from <= text.size()) {
-    const std::size_t to = std::min(text.find_first_of("x,", from), text.size());
-    shape.push_back(to_integer(text.substr(from, to - from), 0, kMaxDimension));
-    from = to + 1;
-  }
+  for (const std::string& part : split(text, "x,")) shape.push_back(to_integer(part, 0, kMaxDimension));
   return shape;
 }
 

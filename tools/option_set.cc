@@ -13,17 +13,6 @@
 namespace tandem::cli {
 namespace {
 
-std::vector<std::string> split_names(const std::string& names) {
-  std::vector<std::string> parts;
-  std::size_t from = 0;
-  while (from <= names.size()) {
-    const std::size_t to = std::min(names.find(',', from), names.size());
-    parts.push_back(names.substr(from, to - from));
-    from = to + 1;
-  }
-  return parts;
-}
-
 std::size_t edit_distance(const std::string& a, const std::string& b) {
   std::vector<std::size_t> row(b.size() + 1);
   for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
@@ -82,7 +71,7 @@ OptionSpec& OptionSet::positionals(std::string name, std::vector<std::string>& v
 }
 
 OptionSpec& OptionSet::flag(const std::string& names, bool& value, std::string help) {
-  OptionSpec spec{.names = split_names(names), .metavar = "", .help = std::move(help)};
+  OptionSpec spec{.names = split(names), .metavar = "", .help = std::move(help)};
   spec.flag = true;
   spec.assign = [&value](const std::vector<std::string>& given) { value = to_bool(given.back()); };
   return add(std::move(spec));
@@ -94,7 +83,7 @@ OptionSpec& OptionSet::text(const std::string& names, std::string metavar, std::
 }
 
 OptionSpec& OptionSet::texts(const std::string& names, std::string metavar, std::vector<std::string>& values, std::string help) {
-  OptionSpec spec{.names = split_names(names), .metavar = std::move(metavar), .help = std::move(help)};
+  OptionSpec spec{.names = split(names), .metavar = std::move(metavar), .help = std::move(help)};
   spec.repeatable = true;
   spec.assign = [&values](const std::vector<std::string>& given) { values = given; };
   return add(std::move(spec));
@@ -127,10 +116,21 @@ OptionSpec& OptionSet::choice(const std::string& names, std::vector<std::string>
 
 OptionSpec& OptionSet::custom(const std::string& names, std::string metavar, std::string default_text, std::function<void(const std::string&)> parse,
                               std::string help) {
-  OptionSpec spec{.names = split_names(names), .metavar = std::move(metavar), .help = std::move(help)};
+  OptionSpec spec{.names = split(names), .metavar = std::move(metavar), .help = std::move(help)};
   spec.default_text = std::move(default_text);
   spec.assign = [parse = std::move(parse)](const std::vector<std::string>& given) { parse(given.back()); };
   return add(std::move(spec));
+}
+
+std::vector<std::string> split(const std::string& text, const char* separators) {
+  std::vector<std::string> parts;
+  std::size_t from = 0;
+  while (from <= text.size()) {
+    const std::size_t to = std::min(text.find_first_of(separators, from), text.size());
+    parts.push_back(text.substr(from, to - from));
+    from = to + 1;
+  }
+  return parts;
 }
 
 std::int64_t to_integer(const std::string& text, std::int64_t min, std::int64_t max) {

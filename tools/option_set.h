@@ -54,6 +54,8 @@ class OptionSet {
   std::string group_ = "Options";
 };
 
+// The parts of text between any of the separators, empty ones too.
+std::vector<std::string> split(const std::string& text, const char* separators = ",");
 // "expected an integer from 1 to 8, found \"x\"": throws UsageError unless the whole text is one in [min, max].
 std::int64_t to_integer(const std::string& text, std::int64_t min, std::int64_t max);
 double to_number(const std::string& text, double min, double max);

@@ -21,13 +21,9 @@ constexpr const char* kGrammar = "cpu, cpu:N, cuda, cuda:0,2, cuda:all or cuda:0
 // The list of ordinals of "0,2"; each once.
 void check_ordinals(const std::string& list, const std::string& text) {
   std::set<std::string> seen;
-  std::size_t from = 0;
-  while (from <= list.size()) {
-    const std::size_t to = std::min(list.find(',', from), list.size());
-    const std::string item = list.substr(from, to - from);
+  for (const std::string& item : split(list)) {
     if (item.empty()) refuse_devices(text);
     if (!seen.insert(item).second) throw UsageError(fmt::format("device {} is named twice in \"{}\"", item, text));
-    from = to + 1;
   }
 }
 

@@ -12,17 +12,6 @@ namespace {
 constexpr const char* kRecord = "tandem.preprocess";
 constexpr const char* kLabels = "tandem.labels";
 
-std::vector<std::string> split(const std::string& text) {
-  std::vector<std::string> parts;
-  std::size_t from = 0;
-  while (from <= text.size()) {
-    const std::size_t to = std::min(text.find(',', from), text.size());
-    parts.push_back(text.substr(from, to - from));
-    from = to + 1;
-  }
-  return parts;
-}
-
 // One number for every channel, or one for each.
 std::vector<float> channel_values(const std::string& text, int channels) {
   std::vector<float> values;

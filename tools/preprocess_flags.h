@@ -29,8 +29,7 @@ io::Preprocess resolve_preprocess(const Graph&, const PreprocessFlags&, const Co
 // not `classes` (0: not known).
 std::vector<std::string> resolve_labels(const Graph&, const PreprocessFlags&, std::int64_t classes);
 
-// The graph's input as a batch of images: its layout as design.md "Preprocessing" decides, and whether the record fits. Throws InvalidModel or
-// UsageError.
+// The graph's input as a batch of images, once it is known that the record fits it. Throws InvalidModel or UsageError.
 Shape batch_shape(const Graph&, const io::Preprocess&, std::int64_t batch);
 
 }  // namespace tandem::cli
