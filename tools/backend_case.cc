@@ -81,16 +81,22 @@ Graph with_shapes_of(Graph graph, const std::vector<Tensor>& inputs) {
   return graph;
 }
 
-std::vector<Tensor> run_set(const Predictor& predictor, const std::vector<Tensor>& inputs, const RunOptions& run) {
+using Planned = std::function<void(const RunReport&)>;
+
+std::vector<Tensor> run_set(const Predictor& predictor, const std::vector<Tensor>& inputs, const RunOptions& run, const Planned& planned) {
   const Graph& graph = predictor.model().graph();
-  if (all_fit(graph, inputs)) return predictor.run(inputs);
-  return Predictor(Model(std::make_shared<const Graph>(with_shapes_of(graph, inputs))), run).run(inputs);
+  if (!all_fit(graph, inputs)) {
+    return run_set(Predictor(Model(std::make_shared<const Graph>(with_shapes_of(graph, inputs))), run), inputs, run, planned);
+  }
+  auto outputs = predictor.run(inputs);
+  if (planned) planned(predictor.plan_for(inputs));
+  return outputs;
 }
 
 // Where the outputs differ from the data set's, or "".
-std::string check_set(const Predictor& predictor, const fs::path& folder, const CaseOptions& o, const RunOptions& run) {
+std::string check_set(const Predictor& predictor, const fs::path& folder, const CaseOptions& o, const RunOptions& run, const Planned& planned) {
   const Graph& graph = predictor.model().graph();
-  const auto outputs = run_set(predictor, match_inputs(graph, read_numbered(folder, "input")), run);
+  const auto outputs = run_set(predictor, match_inputs(graph, read_numbered(folder, "input")), run, planned);
   const auto wanted = read_numbered(folder, o.wanted);
   if (wanted.empty()) return fmt::format("no {}_0.pb to compare with", o.wanted);
   for (std::size_t i = 0; i < wanted.size(); ++i) {
@@ -118,7 +124,7 @@ std::vector<fs::path> find_cases(const fs::path& folder, int depth) {
   return cases;
 }
 
-CaseOutcome run_case(const fs::path& folder, const CaseOptions& options, const RunOptions& run) {
+CaseOutcome run_case(const fs::path& folder, const CaseOptions& options, const RunOptions& run, const Planned& planned) {
   const fs::path full = fs::absolute(folder).lexically_normal();  // "cases/a/" and "." have names too
   const std::string name = (full.has_filename() ? full : full.parent_path()).filename().string();
   try {
@@ -131,7 +137,7 @@ CaseOutcome run_case(const fs::path& folder, const CaseOptions& options, const R
     }
     if (sets.empty()) sets.push_back(folder);
     for (const fs::path& set : sets) {
-      const std::string reason = check_set(predictor, set, options, run);
+      const std::string reason = check_set(predictor, set, options, run, planned);
       if (!reason.empty()) return {name, Verdict::kFail, reason};
     }
   } catch (const Unsupported& e) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,8 @@ std::vector<std::filesystem::path> find_cases(const std::filesystem::path& folde
 // Two ways of published data are understood. Data that hold the bits of bfloat16 as uint16 are taken as bfloat16 where the graph declares it;
 // such bits were cut off, not rounded, so a wanted value may be one unit in the last place away. And where the shape of an input contradicts
 // the graph's declaration, the data decide (ONNX's own runner does not look at declared shapes).
-CaseOutcome run_case(const std::filesystem::path& folder, const CaseOptions& options, const RunOptions& run);
+// `planned`, where it is given, sees the plan of each data set after its run.
+CaseOutcome run_case(const std::filesystem::path& folder, const CaseOptions& options, const RunOptions& run,
+                     const std::function<void(const RunReport&)>& planned = nullptr);
 
 }  // namespace tandem::cli

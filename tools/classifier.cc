@@ -105,8 +105,14 @@ Classifier::Classifier(Model model, RunOptions options, Shape input, OutputType 
   count_memory(options);
   Model cut(std::make_shared<const Graph>(with_output(graph, output)));
   predictor_ = std::make_unique<Predictor>(std::move(cut), std::move(options));
-  input_[0] = fixed_batch_ > 0 ? fixed_batch_ : 1;
+  input_[0] = batch(1);
   classes_ = static_cast<std::int64_t>(run_batch(std::vector<float>(static_cast<std::size_t>(sample_size_), 0.0f), 1).size());
+}
+
+RunReport Classifier::plan(std::int64_t wanted) const {
+  Shape shape = input_;
+  shape[0] = batch(wanted);
+  return predictor_->plan({shape});
 }
 
 // Decoded images wait in a queue, and a batch lies in a vector before and after the network: the limit holds for all of it.
@@ -123,7 +129,7 @@ std::vector<float> Classifier::run_batch(std::vector<float> samples, std::int64_
   const auto sample = static_cast<std::size_t>(sample_size_);
   for (std::int64_t at = 0; at < count;) {
     Shape shape = input_;
-    shape[0] = fixed_batch_ > 0 ? fixed_batch_ : count;
+    shape[0] = batch(count);
     const std::int64_t n = std::min(shape[0], count - at);
     Tensor input(DType::kF32, shape);
     auto* to = static_cast<float*>(input.mutable_data());

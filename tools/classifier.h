@@ -24,6 +24,10 @@ class Classifier {
   const Predictor& predictor() const { return *predictor_; }
   // The file's fixed batch, else 0: batches of another size are filled up by repeating the last image.
   std::int64_t fixed_batch() const { return fixed_batch_; }
+  // Images that go through the network at once when batches of `wanted` are asked for.
+  std::int64_t batch(std::int64_t wanted) const { return fixed_batch_ > 0 ? fixed_batch_ : wanted; }
+  // The plan for such a batch.
+  RunReport plan(std::int64_t wanted) const;
 
   struct Item {
     std::int64_t index;

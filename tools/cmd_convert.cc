@@ -23,6 +23,23 @@ struct Options {
   PreprocessFlags preprocess;
 };
 
+// Scores that the network gives for an image; 0 where it gives something else, or the size of its images is open.
+std::int64_t class_count(const Graph& graph, std::int64_t image_size) {
+  Graph shaped = graph;
+  ShapeFlags flags;
+  flags.size = image_size;
+  try {
+    fold_constants(shaped);
+    infer(shaped, InputBinding{concrete_shapes(shaped, flags), {}});
+  } catch (const UsageError&) {
+    return 0;  // an open shape
+  }
+  const Shape& shape = shaped.value(shaped.outputs[0]).shape;
+  const auto wide = std::count_if(shape.begin(), shape.end(), [](std::int64_t d) { return d > 1; });
+  const bool row = shape.size() >= 2 && wide <= (shape[0] > 1 ? 2 : 1);
+  return row ? elements(std::span(shape).subspan(1)) : 0;
+}
+
 // The graph with normalisations in its convolutions. Folding wants shapes: those of a batch of one are used and forgotten again.
 Graph folded(const Graph& graph, std::int64_t image_size, int& count) {
   Graph work = graph;
@@ -62,13 +79,15 @@ int run(const Options& o, const Console& console) {
   const Model model = Model::from_file(o.model);
   Graph graph = model.graph();
   int count = 0;
-  if (o.inference) {
-    const std::string size = o.preprocess.image_size.substr(0, o.preprocess.image_size.find('x'));
-    graph = with_context([&] { return o.model; }, [&] { return folded(model.graph(), size.empty() ? 224 : to_integer(size, 1, 16384), count); });
-  }
+  const std::string size_text = o.preprocess.image_size.substr(0, o.preprocess.image_size.find('x'));
+  const std::int64_t size = size_text.empty() ? 224 : to_integer(size_text, 1, 16384);
+  if (o.inference) graph = with_context([&] { return o.model; }, [&] { return folded(model.graph(), size, count); });
   if (!o.batch.empty()) set_batch(graph, o.batch);
   if (o.preprocess.any()) graph.metadata["tandem.preprocess"] = io::to_json(resolve_preprocess(graph, o.preprocess, console));
-  if (!o.preprocess.labels.empty()) graph.metadata["tandem.labels"] = io::labels_json(io::read_labels(o.preprocess.labels));
+  if (!o.preprocess.labels.empty()) {
+    const std::int64_t classes = with_context([&] { return o.model; }, [&] { return class_count(model.graph(), size); });
+    graph.metadata["tandem.labels"] = io::labels_json(resolve_labels(graph, o.preprocess, classes));
+  }
   write_onnx(graph, o.output, {.opset = o.opset});
   console.info(fmt::format("{}: {} nodes, {} folded into convolutions{}", o.output, graph.nodes.size(), count,
                            graph.metadata.count("tandem.preprocess") ? ", preprocessing recorded" : ""));

@@ -11,6 +11,7 @@
 #include "runtime/base/error.h"
 #include "tools/classifier.h"
 #include "tools/command.h"
+#include "tools/image_run.h"
 #include "tools/metrics.h"
 #include "tools/options.h"
 #include "tools/preprocess_flags.h"
@@ -42,8 +43,9 @@ std::vector<std::int64_t> map_classes(const std::vector<std::string>& names, con
                                   names[static_cast<std::size_t>(missing)]));
   }
   if (static_cast<std::int64_t>(names.size()) != outputs) {
-    throw InvalidData(fmt::format("the data has {} classes and none of their names is among the model's labels; the network has {} outputs",
-                                  names.size(), outputs));
+    throw InvalidData(fmt::format(
+        "the data has {} classes, the network {} outputs, and {}", names.size(), outputs,
+        labels.empty() ? "there are no labels to tell which is which: give --labels FILE" : "none of the class names is among the labels"));
   }
   for (std::size_t i = 0; i < map.size(); ++i) map[i] = static_cast<std::int64_t>(i);
   return map;
@@ -110,6 +112,8 @@ int run(const Options& o, const Console& console) {
   if (data->sample_size() != classifier.sample_size())
     throw InvalidData(fmt::format("a sample has {} values, the network takes {}", data->sample_size(), classifier.sample_size()));
   const auto map = data->class_names().empty() ? std::vector<std::int64_t>() : map_classes(data->class_names(), labels, classifier.classes());
+  say_unused_outputs(model.graph(), console);
+  describe_run(classifier, o.run, options, o.batch, console);
   Metrics metrics(classifier.classes());
   std::int64_t failed = 0;
   classifier.for_each(

@@ -14,6 +14,7 @@
 #include "runtime/base/sha256.h"
 #include "tools/classifier.h"
 #include "tools/command.h"
+#include "tools/image_run.h"
 #include "tools/options.h"
 #include "tools/preprocess_flags.h"
 
@@ -23,8 +24,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 struct Options {
-  std::string model, input, out, output_type = "prob", layer;
-  std::int64_t top_k = 1, batch = 32, workers = 0;
+  std::string model, input, out, output_type, layer;  // output_type: empty, not given
+  std::int64_t top_k = 0, batch = 32, workers = 0;    // top_k: 0, not given
   bool recursive = false, go_on = false, strict = false, exif = false;
   PreprocessFlags preprocess;
   RunFlags run;
@@ -84,25 +85,43 @@ void write_row(io::ResultWriter& writer, const std::string& path, std::span<cons
   writer.row(path, names, values);
 }
 
+// What --output-type and --layer ask for: scores of classes, or every value of a layer. Throws UsageError for options that contradict each other.
+OutputType output_type(const Options& o) {
+  if (!o.layer.empty() && !o.output_type.empty() && o.output_type != "features")
+    throw UsageError(fmt::format("--layer writes the values of a layer, --output-type {} scores of classes: give one of them", o.output_type));
+  const OutputType type = o.layer.empty() ? output_type_of(o.output_type) : OutputType::kFeatures;
+  if (type != OutputType::kFeatures) return type;
+  for (const auto& [option, given] : {std::pair{"--topk", o.top_k > 0}, std::pair{"--labels", !o.preprocess.labels.empty()}}) {
+    if (given)
+      throw UsageError(fmt::format("{} is about classes, {} writes all values of a layer: give one of them", option,
+                                   o.layer.empty() ? "--output-type features" : "--layer"));
+  }
+  return type;
+}
+
 int run(const Options& o, const Console& console) {
   const RunOptions options = o.run.resolve(console);
+  const OutputType type = output_type(o);
+  const bool plain = type == OutputType::kFeatures;
   const Model model = Model::from_file(o.model);
   const io::Preprocess p = resolve_preprocess(model.graph(), o.preprocess, console);
   const io::Listing inputs = io::list_inputs(o.input, o.recursive);
-  const OutputType type = output_type_of(o.output_type);
   const Classifier classifier(model, options, batch_shape(model.graph(), p, 1), type, o.layer);
-  const bool plain = type == OutputType::kFeatures || !o.layer.empty();
+  if (o.layer.empty()) say_unused_outputs(model.graph(), console);
+  const bool independent = describe_run(classifier, o.run, options, o.batch, console);
+  if (o.go_on && !independent)
+    throw UsageError("--continue: images of one batch may influence each other in this network, so a part of a run cannot be kept; start anew");
   const auto labels = plain ? std::vector<std::string>() : resolve_labels(model.graph(), o.preprocess, classifier.classes());
-  const std::size_t k = plain ? 0 : static_cast<std::size_t>(std::min(o.top_k, classifier.classes()));
+  const std::size_t k = plain ? 0 : static_cast<std::size_t>(std::min(std::max<std::int64_t>(o.top_k, 1), classifier.classes()));
   io::ResultOptions result{.file = o.out,
                            .top_k = static_cast<int>(k),
                            .values = classifier.classes(),
-                           .value = plain ? "feature" : o.output_type,
+                           .value = plain                         ? "feature"
+                                    : type == OutputType::kLogits ? "logit"
+                                                                  : "prob",
                            .signature = signature(o, model.graph(), p, labels),
                            .go_on = o.go_on};
   io::ResultWriter writer(result, inputs.paths);
-  if (o.run.log_placement)
-    log_placement(o.run, options, classifier.predictor().plan({batch_shape(model.graph(), p, std::max(o.batch, classifier.fixed_batch()))}), console);
   const auto total = static_cast<std::int64_t>(inputs.paths.size()), first = static_cast<std::int64_t>(writer.done());
   if (first > 0) console.info(fmt::format("going on after {} of {} files", first, total));
   const auto start = Clock::now();
@@ -146,8 +165,9 @@ Command predict_command() {
             s.positional("MODEL", o->model, "an .onnx file");
             s.positional("INPUT", o->input, "a folder, a list (.txt, .csv), a glob or one file");
             s.text("--out", "FILE", o->out, "result: .csv, .jsonl or .h5").required = true;
-            s.integer("--topk", "K", o->top_k, 1, 100000, "classes in a row, most likely first");
-            s.choice("--output-type", {"prob", "logit", "features"}, o->output_type, "probabilities, logits, or what goes into the last Dense layer");
+            s.integer("--topk", "K", o->top_k, 1, 100000, "classes in a row, most likely first").default_text = "1";
+            s.choice("--output-type", {"prob", "logit", "features"}, o->output_type, "probabilities, logits, or what goes into the last Dense layer")
+                .default_text = "prob";
             s.text("--layer", "NAME", o->layer, "all values of this node or value instead");
             declare_batch(s, o->batch);
             s.integer("--workers", "N", o->workers, 0, 4096, "images decoded ahead; 0: two batches");

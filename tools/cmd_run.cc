@@ -51,6 +51,7 @@ int run(const Options& o, const Console& console) {
   const auto inputs = read_inputs(model.graph(), o.inputs);
   const Predictor predictor(model, options);
   const auto outputs = with_context([&] { return o.model; }, [&] { return predictor.run(inputs); });
+  if (o.run.log_placement) log_placement(o.run, options, predictor.plan_for(inputs), console);
   std::error_code error;
   std::filesystem::create_directories(o.output, error);
   if (error) throw InvalidData(fmt::format("cannot make the folder \"{}\": {}", o.output, error.message()));

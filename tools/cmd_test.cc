@@ -39,9 +39,11 @@ int run(const Options& o, const Console& console) {
     if (found.empty()) throw InvalidData(fmt::format("no model.onnx in \"{}\" or the folders below", folder));
   }
   int count[3] = {0, 0, 0};
+  std::function<void(const RunReport&)> placement;
+  if (o.run.log_placement) placement = [&](const RunReport& report) { log_placement(o.run, options, report, console); };
   nlohmann::ordered_json records = nlohmann::ordered_json::array();
   for (const fs::path& folder : cases) {
-    const CaseOutcome r = run_case(folder, o.compare, options);
+    const CaseOutcome r = run_case(folder, o.compare, options, placement);
     ++count[static_cast<int>(r.verdict)];
     print(fmt::format("{} {}{}\n", word_of(r.verdict), one_line(r.name), r.reason.empty() ? "" : " (" + one_line(r.reason) + ")"));
     records.push_back({{"name", r.name}, {"result", word_of(r.verdict)}, {"reason", r.reason}});

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "importer/exporter.h"
 #include "io/keras_h5.h"
@@ -121,12 +122,37 @@ struct DiffOptions {
   bool json = false;
 };
 
+// Weights by layer and word. A name that stands again gets "#2", "#3": files of nested models repeat layers' names.
+std::vector<std::pair<std::string, LayerWeight>> named_weights(const std::vector<Layer>& layers) {
+  std::vector<std::pair<std::string, LayerWeight>> named;
+  std::set<std::string> taken;
+  for (const Layer& layer : layers) {
+    for (const LayerWeight& w : layer.weights) {
+      const std::string name = layer.name + "/" + weight_word(w.name);
+      std::string unique = name;
+      for (std::size_t n = 2; !taken.insert(unique).second; ++n) unique = fmt::format("{}#{}", name, n);
+      named.emplace_back(unique, w);
+    }
+  }
+  return named;
+}
+
+// NaN where one of the two holds it and the other does not, or an infinity meets another number.
+double largest_difference(const Tensor& a, const Tensor& b) {
+  const auto x = a.to_doubles(), y = b.to_doubles();
+  double largest = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    if (x[i] == y[i] || (std::isnan(x[i]) && std::isnan(y[i]))) continue;
+    const double d = std::abs(x[i] - y[i]);
+    if (std::isnan(d)) return NAN;
+    largest = std::max(largest, d);
+  }
+  return largest;
+}
+
 int diff(const DiffOptions& o) {
   std::map<std::string, Tensor> second;
-  const auto key = [](const Layer& layer, const LayerWeight& w) { return layer.name + "/" + weight_word(w.name); };
-  for (const Layer& layer : layers_of(o.b)) {
-    for (const LayerWeight& w : layer.weights) second.emplace(key(layer, w), w.read());
-  }
+  for (const auto& [name, weight] : named_weights(layers_of(o.b))) second.emplace(name, weight.read());
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   std::string text;
   const auto row = [&](const std::string& name, const std::string& what, double largest) {
@@ -135,26 +161,22 @@ int diff(const DiffOptions& o) {
     text += fmt::format("{:48} {}\n", name, what == "compared" ? fmt::format("{:.6g}", largest) : what);
   };
   bool equal = true;
-  for (const Layer& layer : layers_of(o.a)) {
-    for (const LayerWeight& w : layer.weights) {
-      const auto other = second.extract(key(layer, w));
-      if (other.empty()) {
-        row(key(layer, w), "only in the first", NAN);
-        equal = false;
-        continue;
-      }
-      const Tensor mine = w.read();
-      if (mine.shape() != other.mapped().shape()) {
-        row(key(layer, w), fmt::format("shapes {} and {}", to_string(mine.shape()), to_string(other.mapped().shape())), NAN);
-        equal = false;
-        continue;
-      }
-      const auto x = mine.to_doubles(), y = other.mapped().to_doubles();
-      double largest = 0;
-      for (std::size_t i = 0; i < x.size(); ++i) largest = std::isnan(x[i] - y[i]) ? NAN : std::max(largest, std::abs(x[i] - y[i]));
-      equal = equal && largest == 0;
-      row(key(layer, w), "compared", largest);
+  for (const auto& [name, weight] : named_weights(layers_of(o.a))) {
+    const auto other = second.extract(name);
+    if (other.empty()) {
+      row(name, "only in the first", NAN);
+      equal = false;
+      continue;
     }
+    const Tensor mine = weight.read();
+    if (mine.shape() != other.mapped().shape()) {
+      row(name, fmt::format("shapes {} and {}", to_string(mine.shape()), to_string(other.mapped().shape())), NAN);
+      equal = false;
+      continue;
+    }
+    const double largest = largest_difference(mine, other.mapped());
+    equal = equal && largest == 0;
+    row(name, "compared", largest);
   }
   for (const auto& [name, tensor] : second) {
     row(name, "only in the second", NAN);
@@ -173,7 +195,7 @@ Command weights_command() {
   auto d = std::make_shared<DiffOptions>();
   Command weights{.name = "weights",
                   .summary = "Lists, saves, loads and compares weights, with Keras' .h5 as the other side.",
-                  .example = "",
+                  .example = "tandem weights save model.onnx -o weights.h5\ntandem weights diff before.h5 after.h5",
                   .declare = nullptr,
                   .run = nullptr,
                   .subcommands = {}};

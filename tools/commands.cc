@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "tools/command.h"
 #include "tools/command_line.h"
 
@@ -12,6 +14,10 @@ std::vector<Command> all_commands() {
   };
 }
 
-std::string version_text() { return fmt::format("tandem {}\nbuilt with {}", TANDEM_VERSION, TANDEM_BUILT_WITH); }
+std::string version_text() {
+  std::string libraries = TANDEM_BUILT_WITH;
+  std::replace(libraries.begin(), libraries.end(), '|', '\n');
+  return fmt::format("tandem {}\nbuilt with\n{}", TANDEM_VERSION, libraries);
+}
 
 }  // namespace tandem::cli

@@ -82,7 +82,7 @@ std::string command_help(const std::string& path, const Command& command, std::s
   if (!command.subcommands.empty()) {
     std::string text = fmt::format("Usage: tandem {} COMMAND [options]\n\n{}\n\nCommands:\n", path, wrap(command.summary, 0, columns));
     for (const Command& sub : command.subcommands) text += row(sub.name, sub.summary, columns);
-    return text + fmt::format("\n\"tandem {} COMMAND --help\" tells more.\n", path);
+    return text + fmt::format("\n\"tandem {} COMMAND --help\" tells more.\n\nExample:\n", path) + indented(command.example);
   }
   CommonOptions common;
   const OptionSet options = options_of(command, common);

@@ -95,6 +95,9 @@ RunOptions RunFlags::resolve(const Console& console) const {
   options.split = split == "keras" ? SplitRule::kKeras : SplitRule::kBalanced;
   options.memory = MemoryPolicy::parse(memory);
   options.log = [&console](const std::string& line) { console.info(line); };
+  // Here every device is the CPU: both options are kept without a difference, which is said.
+  if (merge == "device") console.info("--merge device: logical CPU devices share the process's memory, and the outputs are joined there");
+  if (soft_placement) console.info("--soft-placement: there is no GPU, every operator runs on the CPU");
   return options;
 }
 

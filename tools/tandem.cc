@@ -43,6 +43,13 @@ struct Predictor::Impl {
     }
   }
 
+  InputBinding binding_of(const std::vector<Tensor>& inputs) const {
+    InputBinding binding;
+    for (const Tensor& t : inputs) binding.shapes.push_back(t.shape());
+    for (const std::size_t i : steering_inputs(model.graph())) binding.values.emplace(i, inputs.at(i));
+    return binding;
+  }
+
   RunReport report(const PreparedPlan& prepared, const InputBinding& binding) const {
     const MemoryPrediction memory = group.predict(prepared, binding);
     RunReport r;
@@ -92,11 +99,14 @@ RunReport Predictor::plan(const std::vector<Shape>& shapes, const std::map<std::
   return impl_->report(*impl_->group.prepare(binding), binding);
 }
 
+RunReport Predictor::plan_for(const std::vector<Tensor>& inputs) const {
+  const InputBinding binding = impl_->binding_of(inputs);
+  return impl_->report(*impl_->group.prepare(binding), binding);
+}
+
 RunReport Predictor::profile(const std::vector<Tensor>& inputs, int iterations) const {
   impl_->group.run(inputs);
-  InputBinding binding;
-  for (const Tensor& t : inputs) binding.shapes.push_back(t.shape());
-  for (const std::size_t i : steering_inputs(impl_->model.graph())) binding.values.emplace(i, inputs[i]);
+  const InputBinding binding = impl_->binding_of(inputs);
   const auto prepared = impl_->group.prepare(binding);
   StepTimes times(prepared->plan.steps.size(), 0.0);
   impl_->group.set_profile(&times);

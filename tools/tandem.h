@@ -90,6 +90,7 @@ class Predictor {
 
   // Plans for these input shapes (one for each graph input, no -1) without running. `values`: inputs that decide shapes, by index.
   RunReport plan(const std::vector<Shape>& shapes, const std::map<std::size_t, Tensor>& values = {}) const;
+  RunReport plan_for(const std::vector<Tensor>& inputs) const;  // the plan that run(inputs) takes
   // Runs `iterations` times with the inputs and gives the mean seconds of each step. Not at the same time as run().
   RunReport profile(const std::vector<Tensor>& inputs, int iterations) const;
 

@@ -12,6 +12,9 @@ TEST(Program, SaysItsVersion) {
   const Finished r = run_tandem({"--version"});
   EXPECT_EQ(r.code, 0);
   EXPECT_TRUE(r.out.starts_with("tandem 0.1.0\n")) << r.out;
+  for (const char* library : {"protobuf 3.", "HDF5 1.", "libjpeg 2.", "libspng 0.", "libwebp 1.", "zlib 1.", "libzip 1.", "Highway 1.", "fmt 9",
+                              "CLI11 2.", "nlohmann-json 3."})
+    EXPECT_NE(r.out.find(std::string("\n") + library), std::string::npos) << library << " in " << r.out;
   EXPECT_EQ(r.err, "");
 }
 
@@ -41,7 +44,7 @@ TEST(Program, EveryCommandHasHelpWithAnExample) {
     const Finished r = run_tandem({name, "--help"});
     EXPECT_EQ(r.code, 0) << name;
     EXPECT_TRUE(r.out.starts_with("Usage: tandem " + name)) << r.out;
-    EXPECT_TRUE(r.out.find("\nExample:\n  ") != std::string::npos || r.out.find("COMMAND --help") != std::string::npos) << r.out;
+    EXPECT_NE(r.out.find("\nExample:\n  "), std::string::npos) << r.out;
     ++commands;
   }
   EXPECT_GE(commands, 2u);
