@@ -9,12 +9,13 @@
 namespace tandem {
 
 ValueId Graph::add_value(std::string value_name, DType dtype) {
-  values.push_back({.name = std::move(value_name), .dtype = dtype, .shape_known = false, .shape = {}, .constant = {}});
+  values.push_back({.name = std::move(value_name), .dtype = dtype, .shape_known = false, .shape = {}, .constant = {}, .parameter = false});
   return static_cast<ValueId>(values.size() - 1);
 }
 
 ValueId Graph::add_constant(std::string value_name, Tensor tensor) {
-  values.push_back({.name = std::move(value_name), .dtype = tensor.dtype(), .shape_known = true, .shape = tensor.shape(), .constant = tensor});
+  values.push_back(
+      {.name = std::move(value_name), .dtype = tensor.dtype(), .shape_known = true, .shape = tensor.shape(), .constant = tensor, .parameter = false});
   return static_cast<ValueId>(values.size() - 1);
 }
 

@@ -21,7 +21,8 @@ struct Value {
   DType dtype = DType::kNone;  // kNone: not known yet
   bool shape_known = false;    // rank known; single dimensions may still be -1
   Shape shape;
-  Tensor constant;  // initializer, or folded by infer(); empty for computed values and graph inputs
+  Tensor constant;         // initializer, or folded by infer(); empty for computed values and graph inputs
+  bool parameter = false;  // a graph input that changes only between steps (trained weights): kernels may pack it
   bool known() const { return static_cast<bool>(constant); }
 };
 

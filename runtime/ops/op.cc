@@ -121,8 +121,12 @@ const Tensor* CpuContext::constant(std::size_t i) const {
   return v.known() ? &v.constant : nullptr;
 }
 
+bool CpuContext::packable(std::size_t i) const {
+  return i < node_.inputs.size() && node_.inputs[i] != kNoValue && (constant(i) || graph_.value(node_.inputs[i]).parameter);
+}
+
 std::size_t CpuContext::pack(std::size_t operand, std::string key, std::size_t bytes, std::function<void(const Tensor&, void*)> fill) {
-  if (!constant(operand)) throw Unsupported(fmt::format("operand {} must be constant", operand));
+  if (!packable(operand)) throw Unsupported(fmt::format("operand {} must be constant", operand));
   packs_.push_back({node_.inputs[operand], std::move(key), bytes, std::move(fill)});
   dropped_ |= 1u << operand;
   return packs_.size() - 1;

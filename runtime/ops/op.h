@@ -22,6 +22,8 @@
 
 namespace tandem {
 
+class GradientContext;  // runtime/graph/gradient.h
+
 // ---- shape pass
 
 // One node in the shape pass. Shapes of all inputs are concrete here.
@@ -149,10 +151,10 @@ struct Kernel {
   static Kernel single(std::string implementation, int tasks, std::function<void(const KernelArgs&, int)> run);
 };
 
-// Bytes that a kernel derives from a constant operand once (weights in the kernel's layout), 64-byte aligned. Shared by all plans and
-// devices with the same operand and key.
+// Bytes that a kernel derives from a constant operand once, or from a parameter once a step (weights in the kernel's layout), 64-byte
+// aligned. Shared by all plans and devices with the same operand and key.
 struct Pack {
-  ValueId operand = kNoValue;  // whose constant it is made from
+  ValueId operand = kNoValue;  // whose values it is made from
   std::string key;             // layout, block sizes, type: same operand and key means same bytes
   std::size_t bytes = 0;
   std::function<void(const Tensor& operand, void* destination)> fill;  // may run on any thread, at the same time as others
@@ -179,7 +181,9 @@ class CpuContext {
   // The operand's value when it is constant, else null. Constants are always plain. Large ones may be deferred (tensor.h): a kernel reads them
   // in a pack's fill function, which gets the operand made, and does not hold on to them.
   const Tensor* constant(std::size_t i) const;
-  // Asks for packed bytes made from constant operand i; returns the index into KernelArgs::packed. The kernel reads the operand through them
+  // Operand i may be packed: it is constant, or a parameter.
+  bool packable(std::size_t i) const;
+  // Asks for packed bytes made from packable operand i; returns the index into KernelArgs::packed. The kernel reads the operand through them
   // alone: the plan keeps no pointer to the constant, and a mapped file's pages go.
   std::size_t pack(std::size_t operand, std::string key, std::size_t bytes, std::function<void(const Tensor& operand, void* destination)> fill);
   const std::vector<Pack>& packs() const { return packs_; }
@@ -207,6 +211,13 @@ enum class Bf16Rule : std::uint8_t {
   kProduct,  // reads bf16 activations and rounds its other factor; writes bf16 where all readers store it, else f32 (logits, graph outputs)
 };
 
+// A node whose output is the same for all shards of a batch: the plan is cut there, the group merges the shards' operands along the tree.
+enum class Sync : std::uint8_t {
+  kNone,
+  kSum,      // elementwise sum
+  kMoments,  // [3, C] rows n, mean, sum of squared deviations; merged by Chan's formula
+};
+
 struct OpDef {
   std::string_view name;
   std::int16_t min_inputs = 1, max_inputs = 1;  // -1: any number
@@ -218,6 +229,9 @@ struct OpDef {
   RowRule rows = nullptr;                // null: nothing can be proven
   LayoutRule layout = LayoutRule::kPlain;
   Bf16Rule bf16 = Bf16Rule::kWiden;
+  // Emits the nodes that compute the operands' gradients; null: the operator cannot be trained through.
+  void (*gradient)(GradientContext&) = nullptr;
+  Sync sync = Sync::kNone;
   bool view = false;              // output 0 is operand 0's bytes (plain); costs nothing, needs no kernel
   bool foldable = true;           // false: random
   bool reads_shape_only = false;  // the result depends on the operand's shape, never on its values (Shape, Size)

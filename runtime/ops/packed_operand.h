@@ -1,4 +1,5 @@
-// Weights in a kernel's own layout: packed once where they are constant, else by a first stage of every run.
+// Weights in a kernel's own layout: packed once where they are constant, once a step where they are a parameter, else by a first stage of
+// every run.
 #pragma once
 
 #include "runtime/ops/op.h"

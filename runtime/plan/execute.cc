@@ -2,6 +2,7 @@
 
 #include <immintrin.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <thread>
@@ -13,6 +14,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 double since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+std::size_t end_of(const Run& run) { return std::min(run.end_step, run.plan->steps.size()); }
 
 const void* readable(const Run& run, const Place& p) {
   switch (p.kind) {
@@ -105,7 +108,7 @@ void WorkerSpace::fit(const Plan& plan) {
 }
 
 void run_alone(const Run& run, WorkerSpace& space, StepTimes* times) {
-  for (std::size_t s = 0; s < run.plan->steps.size(); ++s) {
+  for (std::size_t s = run.first_step; s < end_of(run); ++s) {
     const Step& step = run.plan->steps[s];
     const auto start = times ? Clock::now() : Clock::time_point();
     const KernelArgs args = arguments(run, step, space);
@@ -121,7 +124,7 @@ void run_alone(const Run& run, WorkerSpace& space, StepTimes* times) {
 
 void run_together(const Run& run, TaskPool& pool, std::span<WorkerSpace> spaces, StepTimes* times) {
   Team team;
-  for (std::size_t s = 0; s < run.plan->steps.size(); ++s) {
+  for (std::size_t s = run.first_step; s < end_of(run); ++s) {
     for (const Stage& stage : run.plan->steps[s].kernel.stages) {
       if (stage.tasks > 0) team.phases.push_back({&run.plan->steps[s], &stage, s});
     }

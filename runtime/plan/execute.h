@@ -33,15 +33,16 @@ struct Run {
   std::byte* arena = nullptr;  // Plan::arena_bytes, 64-byte aligned
   std::span<const void* const> inputs;
   std::span<void* const> outputs;
+  std::size_t first_step = 0, end_step = ~std::size_t{0};  // a segment of the plan; by default all of it
 };
 
 // Seconds spent in each step, added up over runs; only filled when asked for.
 using StepTimes = std::vector<double>;
 
-// The whole plan on the calling thread. Errors carry the node as context.
+// The plan (or the segment) on the calling thread. Errors carry the node as context.
 void run_alone(const Run&, WorkerSpace&, StepTimes* times = nullptr);
 
-// The whole plan by all workers of the pool, which share the tasks of each stage. spaces: one for each worker of the pool.
+// The plan (or the segment) by all workers of the pool, which share the tasks of each stage. spaces: one for each worker of the pool.
 void run_together(const Run&, TaskPool& pool, std::span<WorkerSpace> spaces, StepTimes* times = nullptr);
 
 }  // namespace tandem

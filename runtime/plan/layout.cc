@@ -18,9 +18,10 @@ TensorDesc describe_tensor(DType dtype, const Shape& shape, Layout layout) {
 
 class LayOut {
  public:
-  LayOut(const Graph& graph, Precision precision)
+  LayOut(const Graph& graph, const PlanOptions& options)
       : graph_(graph),
-        bf16_(precision == Precision::kBF16),
+        bf16_(options.precision == Precision::kBF16),
+        in_arena_(options.outputs_in_arena),
         slots_of_(graph.values.size()),
         uses_(use_counts(graph)),
         wants_last_(graph.values.size()) {
@@ -77,7 +78,8 @@ class LayOut {
     return made;
   }
 
-  bool computed(ValueId id) const { return !graph_.value(id).known(); }
+  // Parameters are read as they are, like constants.
+  bool computed(ValueId id) const { return !graph_.value(id).known() && !graph_.value(id).parameter; }
 
   DType stored_type(const OpDef& op, DType logical) const {
     return bf16_ && op.bf16 != Bf16Rule::kWiden && logical == DType::kF32 ? DType::kBF16 : logical;
@@ -180,6 +182,13 @@ class LayOut {
     const Value& v = graph_.value(id);
     const std::int32_t have = fetch(id, v.dtype, Layout::kPlain);
     Slot& root = program_.slots[program_.root(have)];
+    if (in_arena_) {
+      const bool computed_here = root.place.kind == Place::Kind::kNone;
+      const std::int32_t kept = computed_here ? have : new_slot(id, slot(have).desc);
+      if (!computed_here) program_.items.push_back({nullptr, {have}, {kept}});
+      program_.kept.push_back(kept);
+      return;
+    }
     if (root.place.kind == Place::Kind::kNone && root.desc.bytes() == slot(have).desc.bytes()) {
       root.place = {Place::Kind::kOutput, i};
       return;
@@ -189,7 +198,7 @@ class LayOut {
   }
 
   const Graph& graph_;
-  const bool bf16_;
+  const bool bf16_, in_arena_;
   std::vector<bool> read_as_stored_;
   std::vector<std::vector<std::int32_t>> slots_of_;
   const std::vector<std::int32_t> uses_;
@@ -199,6 +208,6 @@ class LayOut {
 
 }  // namespace
 
-Program lay_out(const Graph& graph, Precision precision) { return LayOut(graph, precision).run(); }
+Program lay_out(const Graph& graph, const PlanOptions& options) { return LayOut(graph, options).run(); }
 
 }  // namespace tandem

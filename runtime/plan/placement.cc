@@ -37,6 +37,16 @@ std::vector<Lifetime> lifetimes(const Program& program) {
   return life;
 }
 
+// Kept outputs live to the end of the segment that makes them, or of the last one where they are read.
+void keep_outputs(const Program& program, Plan& plan, std::vector<Lifetime>& life) {
+  for (const std::int32_t slot : program.kept) {
+    Lifetime& l = life[program.root(slot)];
+    const auto end = std::upper_bound(plan.segment_ends.begin(), plan.segment_ends.end(), l.first);
+    plan.outputs_at.push_back({0, static_cast<std::size_t>(end - plan.segment_ends.begin())});
+    l.last = std::max(l.last, *end - 1);
+  }
+}
+
 // Lets output 0 of a step take the memory of an operand that dies there.
 void share_in_place(Program& program, const std::vector<Step>& steps, std::vector<Lifetime>& life) {
   for (std::size_t i = 0; i < program.items.size(); ++i) {
@@ -79,8 +89,10 @@ std::size_t place(std::vector<Interval>& intervals) {
 
 }  // namespace
 
-std::size_t place_in_arena(Program& program, std::vector<Step>& steps, std::vector<PlannedBuffer>& buffers, const Graph& graph) {
+void place_in_arena(Program& program, Plan& plan, const Graph& graph) {
+  std::vector<Step>& steps = plan.steps;
   auto life = lifetimes(program);
+  keep_outputs(program, plan, life);
   share_in_place(program, steps, life);
   std::vector<Interval> intervals;
   for (std::size_t s = 0; s < program.slots.size(); ++s) {
@@ -90,7 +102,7 @@ std::size_t place_in_arena(Program& program, std::vector<Step>& steps, std::vect
   for (std::size_t i = 0; i < steps.size(); ++i) {
     if (steps[i].kernel.shared_bytes) intervals.push_back({aligned(steps[i].kernel.shared_bytes), i, i, 0, -1});
   }
-  const std::size_t total = place(intervals);
+  plan.arena_bytes = place(intervals) + kAlignment;  // vector loads may look past the last buffer
   for (const Interval& it : intervals) {
     if (it.slot < 0) {
       steps[it.first].shared_at = it.offset;
@@ -98,9 +110,9 @@ std::size_t place_in_arena(Program& program, std::vector<Step>& steps, std::vect
     }
     Slot& slot = program.slots[static_cast<std::size_t>(it.slot)];
     slot.place = {Place::Kind::kArena, it.offset};
-    buffers.push_back({graph.value(slot.value).name, it.bytes, it.first, it.last});
+    plan.buffers.push_back({graph.value(slot.value).name, it.bytes, it.first, it.last});
   }
-  return total;
+  for (std::size_t o = 0; o < program.kept.size(); ++o) plan.outputs_at[o].at = program.slots[program.root(program.kept[o])].place.at;
 }
 
 }  // namespace tandem

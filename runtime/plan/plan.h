@@ -31,6 +31,7 @@ struct Step {
 struct PlannedPack {
   std::string key;
   std::size_t bytes = 0;
+  std::int32_t input = -1;  // the graph input that is packed, once a step; -1: a constant, packed once
   std::function<void(const Tensor& operand, void* destination)> fill;
   Tensor operand;                // let go once it was packed
   std::size_t making_bytes = 0;  // what making the operand takes for the moment, beyond `bytes`
@@ -46,6 +47,21 @@ struct PlannedBuffer {
 struct PlanOptions {
   Precision precision = Precision::kF32;
   bool passes = true;  // false: no fusion, no folded weights, no cancelled transposes
+  // Outputs lie in the arena until the end of their segment (Plan::outputs_at) instead of going to the caller's memory.
+  bool outputs_in_arena = false;
+};
+
+// A place where the shards of a batch meet: what each has in `part` is merged, the result goes to each one's `merged` (both in the arena).
+struct SyncPoint {
+  std::size_t step = 0;  // nothing is run for it
+  Sync kind = Sync::kNone;
+  TensorDesc desc;
+  std::size_t part = 0, merged = 0;  // arena offsets
+};
+
+struct KeptOutput {
+  std::size_t at = 0;       // arena offset
+  std::size_t segment = 0;  // at whose end it is there
 };
 
 struct Plan {
@@ -57,6 +73,10 @@ struct Plan {
   std::size_t arena_bytes = 0;    // activations and shared workspaces, one for each concurrent run
   std::size_t scratch_bytes = 0;  // one for each worker
   std::size_t max_operands = 0;
+  // Steps [end of the segment before, end) run without looking at other shards. At each end but the last there are syncs.
+  std::vector<std::size_t> segment_ends;
+  std::vector<SyncPoint> syncs;        // in the order of steps; each is merged before the next
+  std::vector<KeptOutput> outputs_at;  // with PlanOptions::outputs_in_arena
   std::vector<PlannedBuffer> buffers;  // largest first
   std::vector<std::string> fused;      // what the passes did, one line each
   std::size_t constant_bytes() const;  // constants that steps read unpacked

@@ -36,11 +36,16 @@ class Planner {
   Plan run() {
     for (const ValueId in : graph_.inputs) plan_.inputs.push_back(plain(in));
     for (const ValueId out : graph_.outputs) plan_.outputs.push_back(plain(out));
-    program_ = lay_out(graph_, plan_.options.precision);
+    program_ = lay_out(graph_, plan_.options);
     std::erase_if(program_.items, [&](const ProgramItem& item) { return writes_nothing(program_, item); });
     for (const ProgramItem& item : program_.items) prepare(item);
-    plan_.arena_bytes = place_in_arena(program_, plan_.steps, plan_.buffers, graph_) + 64;  // vector loads may look past the last buffer
+    find_segments();
+    place_in_arena(program_, plan_, graph_);
     for (std::size_t i = 0; i < program_.items.size(); ++i) finish(program_.items[i], plan_.steps[i]);
+    for (SyncPoint& s : plan_.syncs) {
+      s.part = plan_.steps[s.step].in[0].at;
+      s.merged = plan_.steps[s.step].out[0].at;
+    }
     std::stable_sort(plan_.buffers.begin(), plan_.buffers.end(), [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
     return std::move(plan_);
   }
@@ -76,12 +81,19 @@ class Planner {
 
   void prepare_node(const Node& node, Step& step) {
     const OpDef& op = need_op(node.op);
+    if (op.sync != Sync::kNone) {
+      plan_.syncs.push_back({.step = plan_.steps.size(), .kind = op.sync, .desc = step.in_descs[0]});
+      dropped_.push_back(0);
+      return;
+    }
     if (!op.cpu) throw Unsupported(fmt::format("{} has no CPU kernel", node.op));
     CpuContext context(graph_, node, step.in_descs, step.out_descs, plan_.options.precision, cpu_);
     step.kernel = op.cpu(context);
     for (const Pack& p : context.packs()) {
       const Value& operand = graph_.value(p.operand);
-      plan_.packs.push_back({shared_keys_ ? operand.name + '|' + p.key : std::string(), p.bytes, p.fill, operand.constant,
+      const auto input = std::find(graph_.inputs.begin(), graph_.inputs.end(), p.operand) - graph_.inputs.begin();
+      plan_.packs.push_back({shared_keys_ ? operand.name + '|' + p.key : std::string(), p.bytes,
+                             operand.parameter ? static_cast<std::int32_t>(input) : -1, p.fill, operand.constant,
                              beside_packed(operand.constant, p.bytes)});
     }
     step.pack_count = context.packs().size();
@@ -92,6 +104,14 @@ class Planner {
     const std::uint32_t dropped = dropped_[static_cast<std::size_t>(&step - plan_.steps.data())];
     for (std::size_t i = 0; i < item.in.size(); ++i) step.in.push_back(i < 32 && (dropped >> i & 1) ? Place{} : place(item.in[i]));
     for (const std::int32_t s : item.out) step.out.push_back(place(s));
+  }
+
+  // Syncs that follow each other directly end one segment.
+  void find_segments() {
+    for (std::size_t i = 0; i < plan_.syncs.size(); ++i) {
+      if (i + 1 == plan_.syncs.size() || plan_.syncs[i + 1].step != plan_.syncs[i].step + 1) plan_.segment_ends.push_back(plan_.syncs[i].step + 1);
+    }
+    plan_.segment_ends.push_back(plan_.steps.size());
   }
 
   Place place(std::int32_t slot) {

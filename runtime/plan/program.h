@@ -24,6 +24,7 @@ struct ProgramItem {
 struct Program {
   std::vector<Slot> slots;
   std::vector<ProgramItem> items;
+  std::vector<std::int32_t> kept;  // slots of the graph's outputs, with PlanOptions::outputs_in_arena
   std::size_t root(std::int32_t slot) const {
     while (slots[static_cast<std::size_t>(slot)].alias >= 0) slot = slots[static_cast<std::size_t>(slot)].alias;
     return static_cast<std::size_t>(slot);
@@ -31,9 +32,10 @@ struct Program {
 };
 
 // Chooses layout and type of every tensor. The graph is inferred; its nodes must outlive the program. Graph outputs are placed.
-Program lay_out(const Graph& graph, Precision precision);
+Program lay_out(const Graph& graph, const PlanOptions& options);
 
-// Gives every slot that lives in the arena its offset; steps carry the kernels in the order of program.items. Returns the arena's size.
-std::size_t place_in_arena(Program& program, std::vector<Step>& steps, std::vector<PlannedBuffer>& buffers, const Graph& graph);
+// Gives every slot that lives in the arena its offset; plan.steps carry the kernels in the order of program.items, and plan.segment_ends
+// stand. Fills plan.arena_bytes, buffers, outputs_at and the steps' shared workspaces.
+void place_in_arena(Program& program, Plan& plan, const Graph& graph);
 
 }  // namespace tandem

@@ -90,7 +90,9 @@ std::shared_ptr<const PackedWeights> WeightStore::pack(Plan& plan) {
   const std::lock_guard lock(mutex_);
   std::vector<std::size_t> missing;
   const auto weights = place(plan, missing);
-  for (const auto& wave : waves(plan, missing)) {
+  std::vector<std::size_t> constants;
+  for (const std::size_t i : missing) (plan.packs[i].input < 0 ? constants : weights->parameters_).push_back(i);
+  for (const auto& wave : waves(plan, constants)) {
     pool_.parallel_for(static_cast<int>(wave.size()), [&](int, int w) {
       const std::size_t i = wave[static_cast<std::size_t>(w)];
       PlannedPack& p = plan.packs[i];
@@ -101,6 +103,13 @@ std::shared_ptr<const PackedWeights> WeightStore::pack(Plan& plan) {
   for (PlannedPack& p : plan.packs) p.operand = {};
   keep(plan, *weights, missing);
   return weights;
+}
+
+void WeightStore::refresh(const Plan& plan, const PackedWeights& weights, std::span<const Tensor> inputs) {
+  pool_.parallel_for(static_cast<int>(weights.parameters_.size()), [&](int, int p) {
+    const std::size_t i = weights.parameters_[static_cast<std::size_t>(p)];
+    plan.packs[i].fill(inputs[static_cast<std::size_t>(plan.packs[i].input)], weights.blocks_[i].get());
+  });
 }
 
 std::shared_ptr<const PackedWeights> WeightStore::copy(const Plan& plan, const PackedWeights& from) {

@@ -1,9 +1,10 @@
-// Packed weights: the bytes that kernels made from constant operands, shared by all plans of a graph.
+// Packed weights: the bytes that kernels made from constant operands and from parameters, shared by all plans of a graph.
 #pragma once
 
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <vector>
 
 #include "runtime/cpu/task_pool.h"
@@ -21,6 +22,7 @@ class PackedWeights {
   friend class WeightStore;
   std::vector<std::shared_ptr<std::byte>> blocks_;  // parts of the stores' buffers
   std::vector<const void*> pointers_;
+  std::vector<std::size_t> parameters_;  // packs of parameters whose blocks are this plan's to fill
 };
 
 // What the packed weights of a plan take when nothing of it is packed yet.
@@ -36,8 +38,10 @@ class WeightStore {
   // Both must outlive the store.
   WeightStore(MemoryResource& memory, TaskPool& pool) : memory_(memory), pool_(pool) {}
 
-  // Packs what is not here yet, in parallel, then lets go of the plan's unpacked weights.
+  // Packs the constants that are not here yet, in parallel, then lets go of the plan's unpacked weights. Parameters get room.
   std::shared_ptr<const PackedWeights> pack(Plan& plan);
+  // Packs the parameters anew that no earlier plan of the store packs. `inputs`: of Plan::inputs, only parameters are looked at.
+  void refresh(const Plan& plan, const PackedWeights& weights, std::span<const Tensor> inputs);
   // A copy of what another store packed for the same plan (`--weights device`).
   std::shared_ptr<const PackedWeights> copy(const Plan& plan, const PackedWeights& from);
 
