@@ -133,7 +133,7 @@ void compare(const Tensor& got, const std::vector<Difference>& want, double tole
 
 }  // namespace
 
-std::vector<Tensor> run_graph(const Graph& graph, const std::vector<Tensor>& inputs, const PlanOptions& options) {
+std::vector<Tensor> run_planned(const Graph& graph, const std::vector<Tensor>& inputs, const PlanOptions& options) {
   return Runner(graph, inputs, options).run(inputs);
 }
 

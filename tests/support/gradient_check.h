@@ -18,7 +18,7 @@ struct GradientCheck {
 };
 
 // Outputs of the graph for these inputs, planned and run as a whole.
-std::vector<Tensor> run_graph(const Graph&, const std::vector<Tensor>& inputs, const PlanOptions& options = {});
+std::vector<Tensor> run_planned(const Graph&, const std::vector<Tensor>& inputs, const PlanOptions& options = {});
 
 // The graph with float64 in place of float32, constants included.
 Graph in_double(Graph);
