@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "io/dataset_sources.h"
+#include "io/listing.h"
 #include "io/read_file.h"
 #include "runtime/base/error.h"
 
@@ -39,6 +40,7 @@ bool exists(const std::string& path) {
 
 std::unique_ptr<Dataset> open_dataset(const std::string& path, const DatasetOptions& o) {
   auto set = open_by_name(path, o);
+  if (o.targets == Targets::kValues && set->value_count() == 0) throw InvalidData(fmt::format("{} holds no numbers as targets", quoted(path)));
   const auto known = static_cast<std::int64_t>(o.labels.size());
   if (known == 0 || !set->class_names().empty()) return set;
   for (std::int64_t i = 0; i < set->size(); ++i) {
@@ -47,5 +49,7 @@ std::unique_ptr<Dataset> open_dataset(const std::string& path, const DatasetOpti
   }
   return set;
 }
+
+bool has_validation_part(const std::string& path) { return has_class_folders(path + "/train") && has_class_folders(path + "/val"); }
 
 }  // namespace tandem::io

@@ -25,19 +25,38 @@ class Dataset {
   // Names of the classes in index order; empty where the set has numbers alone.
   virtual const std::vector<std::string>& class_names() const = 0;
   virtual std::int64_t sample_size() const = 0;  // floats of one sample
+
+  // For training. Where samples are images that go through the record: the decoded image of sample i, to be changed before. image() may be called
+  // from several threads at once and throws as load().
+  virtual bool has_images() const { return false; }
+  virtual Image image(std::int64_t) const { return {}; }
+  virtual double weight(std::int64_t) const { return 1; }  // sample_weight
+  // With Targets::kValues: numbers of one target, and those of sample i.
+  virtual std::int64_t value_count() const { return 0; }
+  virtual void values(std::int64_t, std::span<float>) const {}
 };
+
+enum class Part { kMeasuring, kTraining };  // of a set that has both
+enum class Targets { kClasses, kValues };   // class numbers, or numbers as they are stored (regression, several classes at once)
 
 struct DatasetOptions {
   std::optional<Preprocess> preprocess;  // how images become samples; without it tensors are taken as they are (size must fit)
   bool natural_order = false;            // of class folders
   bool exif_orientation = false;
+  Part part = Part::kMeasuring;
+  Targets targets = Targets::kClasses;
   std::span<const std::string> labels = {};  // the model's labels: label words of lists are looked up here when they are no numbers
 };
 
-// DATA of `evaluate` and `train`. A folder of class folders (or root/val); a .csv/.txt list with labels; an idx image file
-// (name-images-idx3-ubyte[.gz], its labels beside it as name-labels-idx1-ubyte[.gz]); .npz with x/y (x_test, y_test, ... as io/h5_dataset.h), of a
-// file with both parts the test part; .npy with FILE_y.npy or y.npy beside it; .h5/.hdf5. Byte images (uint8, H x W, H x W x 1 or H x W x 3) go
+// DATA of `evaluate` and `train`. A folder of class folders (of root/train and root/val the one that `part` says); a .csv/.txt list with labels; an
+// idx image file (name-images-idx3-ubyte[.gz], its labels beside it as name-labels-idx1-ubyte[.gz]); .npz with x/y (x_test, y_test, ... as
+// io/h5_dataset.h), of a file with both parts the test part or the training part; .npy with FILE_y.npy or y.npy beside it; .h5/.hdf5. .npz and .h5
+// may hold sample_weight. Byte images (uint8, H x W, H x W x 1 or H x W x 3) go
 // through `preprocess`. Throws InvalidData, naming the sample where a label is no class (with options.labels: none of them).
+// With values for targets, labels of lists are one number each; class folders have none.
 std::unique_ptr<Dataset> open_dataset(const std::string& path, const DatasetOptions& options);
+
+// True when `path` is a folder with class folders in root/train and root/val: the latter is for validation.
+bool has_validation_part(const std::string& path);
 
 }  // namespace tandem::io

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <utility>
 
 #include "io/dataset_sources.h"
 #include "io/npy.h"
@@ -18,16 +19,12 @@ namespace fs = std::filesystem;
 
 constexpr std::int64_t kMostSamples = 1 << 25;  // of a set in memory
 
-bool is_byte_image(DType dtype, std::span<const std::int64_t> shape) {
-  return dtype == DType::kU8 && (shape.size() == 2 || (shape.size() == 3 && (shape[2] == 1 || shape[2] == 3)));
-}
-
 class Arrays final : public Dataset {
  public:
-  Arrays(std::string title, Tensor samples, std::vector<std::int64_t> labels, const DatasetOptions& o)
+  Arrays(std::string title, Tensor samples, Answers answers, const DatasetOptions& o)
       : title_(std::move(title)),
         samples_(std::move(samples)),
-        labels_(std::move(labels)),
+        answers_(std::move(answers)),
         options_(o),
         shape_(samples_.shape().begin() + 1, samples_.shape().end()),
         sample_size_(converted_size(samples_.dtype(), shape_, options_)) {
@@ -35,19 +32,26 @@ class Arrays final : public Dataset {
   }
   std::int64_t size() const override { return samples_.shape()[0]; }
   void load(std::int64_t i, std::span<float> out) const override {
-    const std::size_t bytes = static_cast<std::size_t>(elements(shape_)) * size_of(samples_.dtype());
-    const auto* at = static_cast<const std::byte*>(samples_.data()) + static_cast<std::size_t>(i) * bytes;
-    with_context([&] { return quoted(name(i)); }, [&] { convert_sample(Tensor::view(samples_.dtype(), shape_, at, nullptr), options_, out); });
+    with_context([&] { return quoted(name(i)); }, [&] { convert_sample(stored(i), options_, out); });
   }
-  std::int64_t label(std::int64_t i) const override { return labels_.empty() ? -1 : labels_[static_cast<std::size_t>(i)]; }
+  bool has_images() const override { return stores_images(samples_.dtype(), shape_, options_); }
+  Image image(std::int64_t i) const override { return stored_image(stored(i)); }
+  std::int64_t label(std::int64_t i) const override { return answers_.label(i); }
+  double weight(std::int64_t i) const override { return answers_.weight(i); }
+  std::int64_t value_count() const override { return answers_.value_count(); }
+  void values(std::int64_t i, std::span<float> out) const override { answers_.values(i, out); }
   std::string name(std::int64_t i) const override { return fmt::format("{}[{}]", title_, i); }
   const std::vector<std::string>& class_names() const override { return none_; }
   std::int64_t sample_size() const override { return sample_size_; }
 
  private:
+  Tensor stored(std::int64_t i) const {
+    const std::size_t bytes = static_cast<std::size_t>(elements(shape_)) * size_of(samples_.dtype());
+    return Tensor::view(samples_.dtype(), shape_, static_cast<const std::byte*>(samples_.data()) + static_cast<std::size_t>(i) * bytes, nullptr);
+  }
   const std::string title_;
   const Tensor samples_;
-  const std::vector<std::int64_t> labels_;
+  const Answers answers_;
   DatasetOptions options_;
   const Shape shape_;
   const std::int64_t sample_size_;
@@ -62,45 +66,60 @@ std::int64_t largest(std::span<const double> row, std::int64_t index) {
 }
 
 struct Pair {
+  std::optional<Part> part;
   const char *x, *y;
 };
-// What is measured comes first, as root/val does for folders.
-constexpr Pair kPairs[] = {{"x_test", "y_test"},
-                           {"X_test", "y_test"},
-                           {"X_test", "Y_test"},
-                           {"test_set_x", "test_set_y"},
-                           {"x", "y"},
-                           {"X", "Y"},
-                           {"images", "labels"},
-                           {"image", "label"},
-                           {"data", "label"},
-                           {"x_train", "y_train"},
-                           {"X_train", "y_train"},
-                           {"X_train", "Y_train"},
-                           {"train_set_x", "train_set_y"}};
+// What is measured comes first, as root/val does for folders; what is trained on is never the test part.
+constexpr Pair kPairs[] = {{Part::kMeasuring, "x_test", "y_test"},
+                           {Part::kMeasuring, "X_test", "y_test"},
+                           {Part::kMeasuring, "X_test", "Y_test"},
+                           {Part::kMeasuring, "test_set_x", "test_set_y"},
+                           {std::nullopt, "x", "y"},
+                           {std::nullopt, "X", "Y"},
+                           {std::nullopt, "images", "labels"},
+                           {std::nullopt, "image", "label"},
+                           {std::nullopt, "data", "label"},
+                           {Part::kTraining, "x_train", "y_train"},
+                           {Part::kTraining, "X_train", "y_train"},
+                           {Part::kTraining, "X_train", "Y_train"},
+                           {Part::kTraining, "train_set_x", "train_set_y"}};
+
+std::vector<Pair> pairs_for(Part part) {
+  std::vector<Pair> pairs(std::begin(kPairs), std::end(kPairs));
+  if (part == Part::kMeasuring) return pairs;
+  std::erase_if(pairs, [](const Pair& p) { return p.part == Part::kMeasuring; });
+  std::stable_partition(pairs.begin(), pairs.end(), [](const Pair& p) { return p.part == Part::kTraining; });
+  return pairs;
+}
 
 }  // namespace
 
+bool stores_images(DType dtype, std::span<const std::int64_t> shape, const DatasetOptions& o) {
+  return o.preprocess && dtype == DType::kU8 && (shape.size() == 2 || (shape.size() == 3 && (shape[2] == 1 || shape[2] == 3)));
+}
+
 std::int64_t converted_size(DType dtype, std::span<const std::int64_t> shape, const DatasetOptions& o) {
-  if (!is_byte_image(dtype, shape) || !o.preprocess) return elements(shape);
+  if (!stores_images(dtype, shape, o)) return elements(shape);
   const DecodeLimits limits;
   if (shape[0] < 1 || shape[1] < 1 || shape[0] > limits.max_pixels / shape[1])
     throw InvalidData(fmt::format("images must have 1 to {} pixels, are {} x {}", limits.max_pixels, shape[0], shape[1]));
   return o.preprocess->sample_size();
 }
 
-void convert_sample(const Tensor& sample, const DatasetOptions& o, std::span<float> out) {
-  if (is_byte_image(sample.dtype(), sample.shape()) && o.preprocess) {
-    const auto values = sample.as<std::uint8_t>();
-    Image image{static_cast<int>(sample.shape()[1]), static_cast<int>(sample.shape()[0]), {}};
-    if (sample.rank() == 3 && sample.shape()[2] == 3) {
-      image.rgb.assign(values.begin(), values.end());
-    } else {
-      image.rgb.reserve(3 * values.size());
-      for (const std::uint8_t v : values) image.rgb.insert(image.rgb.end(), 3, v);
-    }
-    return apply(*o.preprocess, image, out);
+Image stored_image(const Tensor& sample) {
+  const auto values = sample.as<std::uint8_t>();
+  Image image{static_cast<int>(sample.shape()[1]), static_cast<int>(sample.shape()[0]), {}};
+  if (sample.rank() == 3 && sample.shape()[2] == 3) {
+    image.rgb.assign(values.begin(), values.end());
+  } else {
+    image.rgb.reserve(3 * values.size());
+    for (const std::uint8_t v : values) image.rgb.insert(image.rgb.end(), 3, v);
   }
+  return image;
+}
+
+void convert_sample(const Tensor& sample, const DatasetOptions& o, std::span<float> out) {
+  if (stores_images(sample.dtype(), sample.shape(), o)) return apply(*o.preprocess, stored_image(sample), out);
   const auto values = sample.to_doubles();
   if (values.size() != out.size()) throw InvalidData(fmt::format("a sample has {} values, the network takes {}", values.size(), out.size()));
   std::transform(values.begin(), values.end(), out.begin(), [](double v) { return static_cast<float>(v); });
@@ -130,17 +149,41 @@ std::vector<std::int64_t> class_indices(const Tensor& labels) {
   return indices;
 }
 
-std::unique_ptr<Dataset> open_arrays(const std::string& path, Tensor samples, Tensor labels, const DatasetOptions& o) {
+Answers::Answers(const Tensor& labels, const Tensor& weights, std::int64_t count, Targets targets) {
+  for (const auto& [tensor, what] : {std::pair(&labels, "labels"), std::pair(&weights, "sample weights")}) {
+    if (!*tensor) continue;
+    if (tensor->rank() < 1) throw InvalidData(fmt::format("{} must lie along a first dimension, are one number", what));
+    if (tensor->shape()[0] != count) throw InvalidData(fmt::format("there are {} samples and {} {}", count, tensor->shape()[0], what));
+  }
+  if (labels && targets == Targets::kClasses) classes_ = class_indices(labels);
+  if (labels && targets == Targets::kValues && count > 0) {
+    width_ = labels.size() / count;
+    const auto all = labels.to_doubles();
+    values_.assign(all.begin(), all.end());
+  }
+  if (!weights) return;
+  if (weights.size() != count)
+    throw InvalidData(fmt::format("sample weights must be one number for each sample, have shape {}", to_string(weights.shape())));
+  weights_ = weights.to_doubles();
+  for (const double w : weights_) {
+    if (!(w >= 0) || std::isinf(w)) throw InvalidData(fmt::format("a sample weight is {}, expected a number of 0 or more", w));
+  }
+}
+
+void Answers::values(std::int64_t i, std::span<float> out) const {
+  const auto first = values_.begin() + static_cast<std::ptrdiff_t>(i * width_);
+  std::copy(first, first + static_cast<std::ptrdiff_t>(width_), out.begin());
+}
+
+std::unique_ptr<Dataset> open_arrays(const std::string& path, Tensor samples, Tensor labels, Tensor weights, const DatasetOptions& o) {
   return with_context([&] { return quoted(path); },
                       [&]() -> std::unique_ptr<Dataset> {
                         if (samples.rank() < 2)
                           throw InvalidData(fmt::format("samples must lie along a first dimension, the shape is {}", to_string(samples.shape())));
                         if (samples.shape()[0] > kMostSamples)
                           throw InvalidData(fmt::format("there are {} samples, more than the limit of {}", samples.shape()[0], kMostSamples));
-                        if (labels && labels.rank() > 0 && labels.shape()[0] != samples.shape()[0])
-                          throw InvalidData(fmt::format("there are {} samples and {} labels", samples.shape()[0], labels.shape()[0]));
-                        auto indices = labels ? class_indices(labels) : std::vector<std::int64_t>();
-                        return std::make_unique<Arrays>(path, std::move(samples), std::move(indices), o);
+                        Answers answers(labels, weights, samples.shape()[0], o.targets);
+                        return std::make_unique<Arrays>(path, std::move(samples), std::move(answers), o);
                       });
 }
 
@@ -148,18 +191,22 @@ std::unique_ptr<Dataset> open_arrays(const std::string& path, Tensor samples, Te
 std::unique_ptr<Dataset> open_npy(const std::string& path, const DatasetOptions& o) {
   const fs::path file(path);
   for (const fs::path& labels : {file.parent_path() / (file.stem().string() + "_y.npy"), file.parent_path() / "y.npy"}) {
-    if (labels != file && exists(labels.string())) return open_arrays(path, read_npy(path), read_npy(labels.string()), o);
+    if (labels != file && exists(labels.string())) return open_arrays(path, read_npy(path), read_npy(labels.string()), {}, o);
   }
-  return open_arrays(path, read_npy(path), {}, o);
+  return open_arrays(path, read_npy(path), {}, {}, o);
 }
 
 std::unique_ptr<Dataset> open_npz(const std::string& path, const DatasetOptions& o) {
   const NpzFile file(path);
+  const auto pairs = pairs_for(o.part);
   std::string known;
   for (const bool labelled : {true, false}) {
-    for (const Pair& p : kPairs) {
-      if (file.has(p.x) && (!labelled || file.has(p.y)))
-        return open_arrays(fmt::format("{}:{}", path, p.x), file.read(p.x), labelled ? file.read(p.y) : Tensor(), o);
+    for (const Pair& p : pairs) {
+      if (file.has(p.x) && (!labelled || file.has(p.y))) {
+        const bool weighted = labelled && p.part != Part::kMeasuring && file.has("sample_weight");
+        return open_arrays(fmt::format("{}:{}", path, p.x), file.read(p.x), labelled ? file.read(p.y) : Tensor(),
+                           weighted ? file.read("sample_weight") : Tensor(), o);
+      }
       if (labelled) known += fmt::format("{}{}/{}", known.empty() ? "" : ", ", p.x, p.y);
     }
   }

@@ -12,7 +12,8 @@ namespace tandem::io {
 namespace {
 
 // Of a file with both parts the one to measure on, as root/val of folders.
-H5Dataset open_test_part(const std::string& path) {
+H5Dataset open_part(const std::string& path, Part part) {
+  if (part == Part::kTraining) return H5Dataset(path, H5Dataset::Part::kTrain);
   try {
     return H5Dataset(path, H5Dataset::Part::kTest);
   } catch (const InvalidData&) {
@@ -23,30 +24,40 @@ H5Dataset open_test_part(const std::string& path) {
 class H5Samples final : public Dataset {
  public:
   H5Samples(const std::string& path, const DatasetOptions& o)
-      : title_(path), file_(open_test_part(path)), options_(o), sample_size_(converted_size(file_.dtype(), file_.sample_shape(), o)) {
+      : title_(path), file_(open_part(path, o.part)), options_(o), sample_size_(converted_size(file_.dtype(), file_.sample_shape(), o)) {
     options_.labels = {};  // belong to the caller
-    if (file_.has_labels()) labels_ = file_.labels(0, file_.size());
+    images_ = stores_images(file_.dtype(), file_.sample_shape(), options_);
+    const std::int64_t n = file_.size();
+    Tensor weights;
+    if (file_.has_weights()) weights = Tensor::of<double>({n}, file_.weights(0, n));
+    answers_ = Answers(file_.has_labels() ? file_.raw_labels(0, n) : Tensor(), weights, n, o.targets);
   }
   std::int64_t size() const override { return file_.size(); }
   void load(std::int64_t i, std::span<float> out) const override {
-    Tensor row;
-    {
-      const std::lock_guard lock(mutex_);
-      row = file_.samples(i, 1);
-    }
-    with_context([&] { return quoted(name(i)); }, [&] { convert_sample(row.reshaped(file_.sample_shape()), options_, out); });
+    const Tensor sample = stored(i);
+    with_context([&] { return quoted(name(i)); }, [&] { convert_sample(sample, options_, out); });
   }
-  std::int64_t label(std::int64_t i) const override { return labels_.empty() ? -1 : labels_[static_cast<std::size_t>(i)]; }
+  bool has_images() const override { return images_; }
+  Image image(std::int64_t i) const override { return stored_image(stored(i)); }
+  std::int64_t label(std::int64_t i) const override { return answers_.label(i); }
+  double weight(std::int64_t i) const override { return answers_.weight(i); }
+  std::int64_t value_count() const override { return answers_.value_count(); }
+  void values(std::int64_t i, std::span<float> out) const override { answers_.values(i, out); }
   std::string name(std::int64_t i) const override { return fmt::format("{}:{}[{}]", title_, file_.samples_name(), i); }
   const std::vector<std::string>& class_names() const override { return none_; }
   std::int64_t sample_size() const override { return sample_size_; }
 
  private:
+  Tensor stored(std::int64_t i) const {
+    const std::lock_guard lock(mutex_);
+    return file_.samples(i, 1).reshaped(file_.sample_shape());
+  }
   const std::string title_;
   const H5Dataset file_;
   DatasetOptions options_;
   const std::int64_t sample_size_;
-  std::vector<std::int64_t> labels_;
+  bool images_ = false;
+  Answers answers_;
   const std::vector<std::string> none_;
   mutable std::mutex mutex_;  // a file belongs to one thread at a time
 };

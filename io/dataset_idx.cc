@@ -30,7 +30,7 @@ std::string labels_beside(const std::string& images) {
 
 std::unique_ptr<Dataset> open_idx(const std::string& path, const DatasetOptions& o) {
   const std::string labels = labels_beside(path);
-  return open_arrays(path, read_idx(path), labels.empty() ? Tensor() : read_idx(labels), o);
+  return open_arrays(path, read_idx(path), labels.empty() ? Tensor() : read_idx(labels), {}, o);
 }
 
 }  // namespace tandem::io

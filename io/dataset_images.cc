@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
+#include <cmath>
 #include <unordered_map>
 
 #include "io/dataset.h"
@@ -15,9 +17,12 @@ namespace {
 
 class ImageFiles final : public Dataset {
  public:
-  ImageFiles(std::vector<std::string> paths, std::vector<std::int64_t> labels, std::vector<std::string> classes, const DatasetOptions& o)
+  // Either a class number or a value for each path.
+  ImageFiles(std::vector<std::string> paths, std::vector<std::int64_t> labels, std::vector<float> values, std::vector<std::string> classes,
+             const DatasetOptions& o)
       : paths_(std::move(paths)),
         labels_(std::move(labels)),
+        values_(std::move(values)),
         classes_(std::move(classes)),
         preprocess_(*o.preprocess),
         decode_{.exif_orientation = o.exif_orientation, .limits = {}} {}
@@ -28,6 +33,10 @@ class ImageFiles final : public Dataset {
     with_context([&] { return quoted(path); }, [&] { apply(preprocess_, image, out); });
   }
   std::int64_t label(std::int64_t i) const override { return labels_.empty() ? -1 : labels_[static_cast<std::size_t>(i)]; }
+  bool has_images() const override { return true; }
+  Image image(std::int64_t i) const override { return load_image(paths_[static_cast<std::size_t>(i)], decode_); }
+  std::int64_t value_count() const override { return values_.empty() ? 0 : 1; }
+  void values(std::int64_t i, std::span<float> out) const override { out[0] = values_[static_cast<std::size_t>(i)]; }
   std::string name(std::int64_t i) const override { return paths_[static_cast<std::size_t>(i)]; }
   const std::vector<std::string>& class_names() const override { return classes_; }
   std::int64_t sample_size() const override { return preprocess_.sample_size(); }
@@ -35,6 +44,7 @@ class ImageFiles final : public Dataset {
  private:
   const std::vector<std::string> paths_;
   const std::vector<std::int64_t> labels_;
+  const std::vector<float> values_;
   const std::vector<std::string> classes_;
   const Preprocess preprocess_;
   const DecodeOptions decode_;
@@ -86,12 +96,26 @@ Classes by_words(const Listing& list, std::span<const std::string> known) {
   return classes;
 }
 
+std::vector<float> number_labels(const Listing& list) {
+  std::vector<float> values;
+  for (std::size_t i = 0; i < list.labels.size(); ++i) {
+    const std::string& text = list.labels[i];
+    float v = 0;
+    const auto end = std::from_chars(text.data(), text.data() + text.size(), v);
+    if (end.ec != std::errc() || end.ptr != text.data() + text.size() || !std::isfinite(v))
+      throw InvalidData(fmt::format("{} has the label {}, expected a number", quoted(list.paths[i]), quoted(text)));
+    values.push_back(v);
+  }
+  return values;
+}
+
 }  // namespace
 
 std::unique_ptr<Dataset> open_class_folders(const std::string& path, const DatasetOptions& o) {
   need_preprocess(o, path);
-  ClassFolders folders = list_class_folders(path, o.natural_order);
-  return std::make_unique<ImageFiles>(std::move(folders.paths), std::move(folders.class_index), std::move(folders.classes), o);
+  if (o.targets == Targets::kValues) throw InvalidData(fmt::format("{} holds class folders, expected numbers as targets", quoted(path)));
+  ClassFolders folders = list_class_folders(path, o.natural_order, o.part == Part::kTraining ? "train" : "val");
+  return std::make_unique<ImageFiles>(std::move(folders.paths), std::move(folders.class_index), std::vector<float>(), std::move(folders.classes), o);
 }
 
 // Labels are class indices on every line, or names.
@@ -102,12 +126,15 @@ std::unique_ptr<Dataset> open_list(const std::string& path, const DatasetOptions
   std::vector<std::string> paths;
   for (std::size_t i = 0; i < list.paths.size(); ++i) paths.push_back(list.full(i));
   Classes classes;
-  if (std::all_of(list.labels.begin(), list.labels.end(), is_index)) {
+  std::vector<float> values;
+  if (o.targets == Targets::kValues) {
+    values = with_context([&] { return quoted(path); }, [&] { return number_labels(list); });
+  } else if (std::all_of(list.labels.begin(), list.labels.end(), is_index)) {
     for (const std::string& text : list.labels) classes.index.push_back(std::stoll(text));
   } else {
     classes = with_context([&] { return quoted(path); }, [&] { return by_words(list, o.labels); });
   }
-  return std::make_unique<ImageFiles>(std::move(paths), std::move(classes.index), std::move(classes.names), o);
+  return std::make_unique<ImageFiles>(std::move(paths), std::move(classes.index), std::move(values), std::move(classes.names), o);
 }
 
 }  // namespace tandem::io

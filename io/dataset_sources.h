@@ -18,17 +18,38 @@ std::unique_ptr<Dataset> open_npy(const std::string& path, const DatasetOptions&
 std::unique_ptr<Dataset> open_npz(const std::string& path, const DatasetOptions&);
 std::unique_ptr<Dataset> open_h5(const std::string& path, const DatasetOptions&);
 
-// Samples in memory, the first dimension counts them; labels one for each, empty where there are none. Errors name `path`.
-std::unique_ptr<Dataset> open_arrays(const std::string& path, Tensor samples, Tensor labels, const DatasetOptions&);
+// Samples in memory, the first dimension counts them; labels and weights one for each, empty where there are none. Errors name `path`.
+std::unique_ptr<Dataset> open_arrays(const std::string& path, Tensor samples, Tensor labels, Tensor weights, const DatasetOptions&);
 
 // True when there is something of that name; never throws.
 bool exists(const std::string& path);
 
 // Floats that convert_sample() writes for samples of this type and shape. Throws InvalidData for images without pixels or too large ones.
 std::int64_t converted_size(DType, std::span<const std::int64_t> shape, const DatasetOptions&);
-// One stored sample to the network's input: byte images (H x W, H x W x 1, H x W x 3) through the record, numbers of the right count as they are.
+// True where samples of this type and shape are byte images (H x W, H x W x 1, H x W x 3) that go through the record; and such a sample as one.
+bool stores_images(DType, std::span<const std::int64_t> shape, const DatasetOptions&);
+Image stored_image(const Tensor& sample);
+// One stored sample to the network's input: images through the record, numbers of the right count as they are.
 void convert_sample(const Tensor& sample, const DatasetOptions&, std::span<float> out);
 // Whole numbers of 0 or more, or the place of the largest of each one-hot row. Throws InvalidData naming the row.
 std::vector<std::int64_t> class_indices(const Tensor& labels);
+
+// What is known of the samples of a set: class numbers, or numbers as they are, and weights.
+class Answers {
+ public:
+  Answers() = default;
+  // `labels` and `weights` may be empty tensors. Throws InvalidData when they are not one for each of `count` samples.
+  Answers(const Tensor& labels, const Tensor& weights, std::int64_t count, Targets);
+  std::int64_t label(std::int64_t i) const { return classes_.empty() ? -1 : classes_[static_cast<std::size_t>(i)]; }
+  double weight(std::int64_t i) const { return weights_.empty() ? 1 : weights_[static_cast<std::size_t>(i)]; }
+  std::int64_t value_count() const { return width_; }
+  void values(std::int64_t i, std::span<float> out) const;
+
+ private:
+  std::vector<std::int64_t> classes_;
+  std::vector<float> values_;
+  std::int64_t width_ = 0;  // of values
+  std::vector<double> weights_;
+};
 
 }  // namespace tandem::io

@@ -124,11 +124,14 @@ Listing list_inputs(const std::string& input, bool recursive) {
   throw InvalidData(fmt::format("there is no file or folder {}", quoted(input)));
 }
 
-ClassFolders list_class_folders(const std::string& given, bool natural_order) {
-  const std::string val = given + "/val";
-  const std::string root = has_class_folders(val) ? val : given;
+ClassFolders list_class_folders(const std::string& given, bool natural_order, const std::string& part) {
+  const std::string inner = given + "/" + part;
+  const std::string root = has_class_folders(inner) ? inner : given;
   ClassFolders all;
   auto names = sorted_folders(root);
+  if (root == given && part == "train") {  // root/val beside the classes
+    std::erase_if(names, [&](const std::string& name) { return name == "val" && has_class_folders(root + "/" + name); });
+  }
   if (natural_order) std::stable_sort(names.begin(), names.end(), natural_less);
   for (const std::string& name : names) {
     const auto files = images_below(root + "/" + name, true);

@@ -21,14 +21,15 @@ struct Listing {
 // or the folder holds no image.
 Listing list_inputs(const std::string& input, bool recursive);
 
-// root/class/*: files below each folder (recursively), with labels = names of the class folders. Uses root/val instead when `split` is "val" and it
-// is there. Class names sorted bytewise, or naturally ("class2" before "class10"). Empty folders are no classes.
+// root/class/*: files below each folder (recursively), with labels = names of the class folders. Uses root/PART instead when it holds class folders;
+// otherwise, for "train", a root/val with class folders is no class. Class names sorted bytewise, or naturally ("class2" before "class10"). Empty
+// folders are no classes.
 struct ClassFolders {
   std::vector<std::string> classes;
   std::vector<std::string> paths;         // full, sorted by class then bytewise
   std::vector<std::int64_t> class_index;  // of each path
 };
-ClassFolders list_class_folders(const std::string& root, bool natural_order);
+ClassFolders list_class_folders(const std::string& root, bool natural_order, const std::string& part = "val");
 
 // True when `path` is a folder that has folders with images in it.
 bool has_class_folders(const std::string& path);

@@ -13,12 +13,6 @@ namespace {
 
 constexpr int kMaxSide = 16384;
 
-// Interleaved pixels on the 0..255 scale, as bytes or, for the float resampler, as floats.
-struct Canvas {
-  int height = 0, width = 0, channels = 3;
-  std::vector<float> values;
-};
-
 Pixels source_pixels(const Preprocess& p, const Image& image) {
   if (p.channels != Channels::kGray) return {image.height, image.width, 3, image.rgb};
   Pixels gray{image.height, image.width, 1,
@@ -28,6 +22,18 @@ Pixels source_pixels(const Preprocess& p, const Image& image) {
     gray.data[i] = static_cast<std::uint8_t>((v[0] * 19595u + v[1] * 38470u + v[2] * 7471u + 0x8000u) >> 16);
   }
   return gray;
+}
+
+Pixels window_of(const Pixels& from, const Window& part) {
+  Pixels to{part.height, part.width, from.channels, {}};
+  const std::size_t row = static_cast<std::size_t>(part.width) * static_cast<std::size_t>(from.channels);
+  to.data.reserve(row * static_cast<std::size_t>(part.height));
+  for (int y = part.y; y < part.y + part.height; ++y) {
+    const std::size_t pixel = static_cast<std::size_t>(y) * static_cast<std::size_t>(from.width) + static_cast<std::size_t>(part.x);
+    const std::uint8_t* first = &from.data[pixel * static_cast<std::size_t>(from.channels)];
+    to.data.insert(to.data.end(), first, first + row);
+  }
+  return to;
 }
 
 Canvas resized(const Preprocess& p, const Pixels& from, int height, int width) {
@@ -42,21 +48,6 @@ Canvas resized(const Preprocess& p, const Pixels& from, int height, int width) {
     std::copy(pixels.data.begin(), pixels.data.end(), c.values.begin());
   }
   return c;
-}
-
-// The part of `from` whose upper left corner lies at (-top, -left) of a height x width canvas; what it does not cover is `fill`.
-Canvas placed(const Canvas& from, int top, int left, int height, int width, float fill) {
-  const auto ch = static_cast<std::size_t>(from.channels);
-  Canvas to{height, width, from.channels, std::vector<float>(static_cast<std::size_t>(height) * static_cast<std::size_t>(width) * ch, fill)};
-  for (int y = std::max(0, top); y < std::min(height, top + from.height); ++y) {
-    const int first = std::max(0, left), last = std::min(width, left + from.width);
-    if (first >= last) continue;
-    const float* row =
-        &from.values[(static_cast<std::size_t>(y - top) * static_cast<std::size_t>(from.width) + static_cast<std::size_t>(first - left)) * ch];
-    std::copy(row, row + static_cast<std::size_t>(last - first) * ch,
-              &to.values[(static_cast<std::size_t>(y) * static_cast<std::size_t>(width) + static_cast<std::size_t>(first)) * ch]);
-  }
-  return to;
 }
 
 // The middle of the image resized so that it covers height x width / crop_pct: torchvision's Resize(short side) and CenterCrop where the
@@ -132,11 +123,16 @@ void set_family(Preprocess& p, const std::string& family) {
   p.channels = family == "caffe" ? Channels::kBgr : Channels::kRgb;
 }
 
-void apply(const Preprocess& p, const Image& image, std::span<float> out) {
+Canvas to_canvas(const Preprocess& p, const Image& image, const std::optional<Window>& part) {
   const int inner_height = p.height - p.pad[0] - p.pad[2], inner_width = p.width - p.pad[1] - p.pad[3];
-  Canvas canvas = fitted(p, source_pixels(p, image), inner_height, inner_width);
+  const Pixels from = source_pixels(p, image);
+  Canvas canvas = part ? resized(p, window_of(from, *part), inner_height, inner_width) : fitted(p, from, inner_height, inner_width);
   if (canvas.height != p.height || canvas.width != p.width)
     canvas = placed(canvas, p.pad[0], p.pad[1], p.height, p.width, static_cast<float>(p.pad_value));
+  return canvas;
+}
+
+void normalise(const Preprocess& p, const Canvas& canvas, std::span<float> out) {
   const std::size_t channels = static_cast<std::size_t>(p.channel_count()),
                     pixels = static_cast<std::size_t>(p.height) * static_cast<std::size_t>(p.width);
   for (std::size_t c = 0; c < channels; ++c) {
@@ -146,5 +142,7 @@ void apply(const Preprocess& p, const Image& image, std::span<float> out) {
     for (std::size_t i = 0; i < pixels; ++i) out[at + i * step] = (canvas.values[i * channels + from] - mean) / deviation;
   }
 }
+
+void apply(const Preprocess& p, const Image& image, std::span<float> out) { normalise(p, to_canvas(p, image), out); }
 
 }  // namespace tandem::io

@@ -4,10 +4,12 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "io/canvas.h"
 #include "io/image.h"
 #include "io/resize.h"
 
@@ -15,7 +17,6 @@ namespace tandem::io {
 
 enum class Fit { kSquash, kCrop, kPad };
 enum class Channels { kRgb, kBgr, kGray };
-enum class InputLayout { kNchw, kNhwc };
 
 struct Preprocess {
   int height = 0, width = 0;  // of the network's input, `pad` included
@@ -51,6 +52,10 @@ InputLayout input_layout_of(const std::string& word);  // "nchw" "nhwc"
 
 // Writes sample_size() floats. Pure; safe from any thread.
 void apply(const Preprocess&, const Image&, std::span<float> out);
+// Its two halves: the image at the network's size on the 0..255 scale (RGB or gray), and the network's input from it. `part`: only that window of
+// the image, squashed to the size inside `pad`.
+Canvas to_canvas(const Preprocess&, const Image&, const std::optional<Window>& part = {});
+void normalise(const Preprocess&, const Canvas&, std::span<float> out);
 
 // Labels in output order: a JSON array of strings.
 std::vector<std::string> parse_labels(const std::string& json);
