@@ -21,13 +21,6 @@ namespace {
 using Mask = hn::Mask<D>;
 constexpr std::int64_t kTogether = 4;  // outputs whose sums run side by side
 
-HWY_INLINE V load_part(const float* p, Mask mask, std::int64_t) { return hn::MaskedLoad(mask, D(), p); }
-HWY_INLINE V load_part(const BFloat16* p, Mask, std::int64_t count) {
-  BFloat16 line[kLanes] = {};
-  for (std::int64_t i = 0; i < count; ++i) line[i] = p[i];
-  return load(line);
-}
-
 // One vector of channels of a block.
 template <class T, bool kPart>
 struct Lane {

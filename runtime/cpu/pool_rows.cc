@@ -87,6 +87,77 @@ void divide_all(const float* acc, float divisor, std::size_t channels, T* out) {
   divide(hn::CappedTag<float, 1>(), acc, divisor, c, channels, out);
 }
 
+// Calls f(tag, channel) for full vectors of channels, then for halves of them, then one by one.
+template <class F>
+void channel_blocks(std::size_t channels, F&& f) {
+  const hn::ScalableTag<float> full;
+  const hn::CappedTag<float, 4> four;
+  std::size_t c = 0;
+  for (; c + hn::Lanes(full) <= channels; c += hn::Lanes(full)) f(full, c);
+  for (; c + hn::Lanes(four) <= channels; c += hn::Lanes(four)) f(four, c);
+  for (; c < channels; ++c) f(hn::CappedTag<float, 1>(), c);
+}
+
+template <class T>
+void where_largest(const T* const* cells, std::size_t count, std::int32_t first, std::size_t channels, float* best, std::int32_t* where) {
+  channel_blocks(channels, [&](auto d, std::size_t c) HWY_ATTR {
+    const hn::RebindToSigned<decltype(d)> whole;
+    auto largest = first == 0 ? load(d, cells[0] + c) : hn::LoadU(d, best + c);
+    auto at = first == 0 ? hn::Zero(whole) : hn::LoadU(whole, where + c);
+    for (std::size_t i = first == 0 ? 1 : 0; i < count; ++i) {
+      const auto x = load(d, cells[i] + c);
+      const auto larger = hn::Or(hn::Gt(x, largest), hn::AndNot(hn::IsNaN(largest), hn::IsNaN(x)));
+      largest = hn::IfThenElse(larger, x, largest);
+      at = hn::IfThenElse(hn::RebindMask(whole, larger), hn::Set(whole, first + static_cast<std::int32_t>(i)), at);
+    }
+    hn::StoreU(largest, d, best + c);
+    hn::StoreU(at, whole, where + c);
+  });
+}
+
+template <class T>
+void add_to_largest(float* const* into, std::size_t count, std::int32_t first, std::size_t channels, const std::int32_t* where, const T* dy) {
+  channel_blocks(channels, [&](auto d, std::size_t c) HWY_ATTR {
+    const hn::RebindToSigned<decltype(d)> whole;
+    const auto v = load(d, dy + c);
+    const auto at = hn::LoadU(whole, where + c);
+    for (std::size_t i = 0; i < count; ++i) {
+      if (!into[i]) continue;
+      const auto here = hn::RebindMask(d, hn::Eq(at, hn::Set(whole, first + static_cast<std::int32_t>(i))));
+      hn::StoreU(hn::Add(hn::LoadU(d, into[i] + c), hn::IfThenElseZero(here, v)), d, into[i] + c);
+    }
+  });
+}
+
+template <class T>
+void add_to_all(float* const* into, std::size_t count, std::size_t channels, float divisor, const T* dy) {
+  channel_blocks(channels, [&](auto d, std::size_t c) HWY_ATTR {
+    const auto v = hn::Div(load(d, dy + c), hn::Set(d, divisor));
+    for (std::size_t i = 0; i < count; ++i) {
+      if (into[i]) hn::StoreU(hn::Add(hn::LoadU(d, into[i] + c), v), d, into[i] + c);
+    }
+  });
+}
+
+void where_f32(const float* const* cells, std::size_t count, std::int32_t first, std::size_t channels, float* best, std::int32_t* where) {
+  where_largest(cells, count, first, channels, best, where);
+}
+void where_bf16(const BFloat16* const* cells, std::size_t count, std::int32_t first, std::size_t channels, float* best, std::int32_t* where) {
+  where_largest(cells, count, first, channels, best, where);
+}
+void add_where_f32(float* const* into, std::size_t count, std::int32_t first, std::size_t channels, const std::int32_t* where, const float* dy) {
+  add_to_largest(into, count, first, channels, where, dy);
+}
+void add_where_bf16(float* const* into, std::size_t count, std::int32_t first, std::size_t channels, const std::int32_t* where, const BFloat16* dy) {
+  add_to_largest(into, count, first, channels, where, dy);
+}
+void add_share_f32(float* const* into, std::size_t count, std::size_t channels, float divisor, const float* dy) {
+  add_to_all(into, count, channels, divisor, dy);
+}
+void add_share_bf16(float* const* into, std::size_t count, std::size_t channels, float divisor, const BFloat16* dy) {
+  add_to_all(into, count, channels, divisor, dy);
+}
+
 void max_f32(const float* const* cells, std::size_t count, std::size_t channels, bool first, float* acc) {
   rows<MaxOf>(cells, count, channels, first, acc);
 }
@@ -112,6 +183,12 @@ HWY_EXPORT(max_f32);
 HWY_EXPORT(sum_f32);
 HWY_EXPORT(max_bf16);
 HWY_EXPORT(sum_bf16);
+HWY_EXPORT(where_f32);
+HWY_EXPORT(where_bf16);
+HWY_EXPORT(add_where_f32);
+HWY_EXPORT(add_where_bf16);
+HWY_EXPORT(add_share_f32);
+HWY_EXPORT(add_share_bf16);
 HWY_EXPORT(divide_f32);
 HWY_EXPORT(divide_bf16);
 
@@ -130,6 +207,24 @@ void sum_rows(const BFloat16* const* cells, std::size_t count, std::size_t chann
 void divide_row(const float* acc, float divisor, std::size_t channels, float* out) { HWY_DYNAMIC_DISPATCH(divide_f32)(acc, divisor, channels, out); }
 void divide_row(const float* acc, float divisor, std::size_t channels, BFloat16* out) {
   HWY_DYNAMIC_DISPATCH(divide_bf16)(acc, divisor, channels, out);
+}
+void max_where(const float* const* cells, std::size_t count, std::int32_t first, std::size_t channels, float* best, std::int32_t* where) {
+  HWY_DYNAMIC_DISPATCH(where_f32)(cells, count, first, channels, best, where);
+}
+void max_where(const BFloat16* const* cells, std::size_t count, std::int32_t first, std::size_t channels, float* best, std::int32_t* where) {
+  HWY_DYNAMIC_DISPATCH(where_bf16)(cells, count, first, channels, best, where);
+}
+void add_where(float* const* into, std::size_t count, std::int32_t first, std::size_t channels, const std::int32_t* where, const float* dy) {
+  HWY_DYNAMIC_DISPATCH(add_where_f32)(into, count, first, channels, where, dy);
+}
+void add_where(float* const* into, std::size_t count, std::int32_t first, std::size_t channels, const std::int32_t* where, const BFloat16* dy) {
+  HWY_DYNAMIC_DISPATCH(add_where_bf16)(into, count, first, channels, where, dy);
+}
+void add_share(float* const* into, std::size_t count, std::size_t channels, float divisor, const float* dy) {
+  HWY_DYNAMIC_DISPATCH(add_share_f32)(into, count, channels, divisor, dy);
+}
+void add_share(float* const* into, std::size_t count, std::size_t channels, float divisor, const BFloat16* dy) {
+  HWY_DYNAMIC_DISPATCH(add_share_bf16)(into, count, channels, divisor, dy);
 }
 
 }  // namespace tandem

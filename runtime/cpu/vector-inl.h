@@ -58,6 +58,14 @@ HWY_INLINE void store(V v, T* p) {
   store(D(), v, p);
 }
 
+// The first `count` numbers, zeros behind them; mask: FirstN(count).
+HWY_INLINE V load_part(const float* p, hn::Mask<D> mask, std::int64_t) { return hn::MaskedLoad(mask, D(), p); }
+HWY_INLINE V load_part(const BFloat16* p, hn::Mask<D>, std::int64_t count) {
+  BFloat16 line[kLanes] = {};
+  for (std::int64_t i = 0; i < count; ++i) line[i] = p[i];
+  return load(line);
+}
+
 // Clamps that keep NaN: x86's Max and Min return the second operand where one is NaN, the scalar target's the first.
 [[maybe_unused]] HWY_INLINE V at_least(V bound, V v) {
   if constexpr (HWY_TARGET == HWY_SCALAR) return hn::IfThenElse(hn::Lt(v, bound), bound, v);

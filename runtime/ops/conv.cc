@@ -1,6 +1,9 @@
 // Conv, and FusedConv: the same with operand 3 (residual) and the attributes pre_relu, activation that graph passes set.
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "runtime/graph/gradient.h"
 #include "runtime/ops/conv_fast.h"
 #include "runtime/ops/conv_plain.h"
 #include "runtime/ops/families.h"
@@ -53,6 +56,29 @@ Kernel cpu(CpuContext& c) {
       {.window = p.window, .group = p.group, .pre_relu = p.pre_relu, .activation = p.activation, .residual = c.has_input(kResidual) ? kResidual : 0});
 }
 
+void gradient(GradientContext& c) {
+  const auto& p = c.params<ConvParams>();
+  const Window& w = p.window;
+  if (c.wants(0)) {
+    // What the windows span of X begins at -begin; pads cut off what lies behind X, output_padding adds what no window reaches.
+    std::vector<std::int64_t> end, extra;
+    for (std::size_t d = 0; d < w.rank(); ++d) {
+      const std::int64_t behind = w.strides[d] * (w.output[d] - 1) + w.extent(d) - w.begin[d] - w.input[d];
+      end.push_back(std::max<std::int64_t>(0, behind));
+      extra.push_back(std::max<std::int64_t>(0, -behind));
+    }
+    Attributes a = convolution_attributes(w, end, p.group);
+    a.set("output_padding", extra);
+    c.set(0, c.emit("ConvTranspose", {c.dy(), c.input(1)}, a));
+  }
+  if (c.wants(1)) {
+    Attributes a = convolution_attributes(w, w.end, p.group);
+    a.set("kernel_shape", w.kernel);
+    c.set(1, c.emit("ConvGradWeight", {c.input(0), c.dy()}, a));
+  }
+  if (c.wants(kBias)) c.set(kBias, bias_gradient(c, c.dy()));
+}
+
 Rows fused_rows(const RowContext& c) { return rows_with_residual(c, kResidual); }
 
 }  // namespace
@@ -66,7 +92,8 @@ std::span<const OpDef> conv_ops() {
        .cpu = cpu,
        .rows = rows_of_first,
        .layout = LayoutRule::kChannelsLast,
-       .bf16 = Bf16Rule::kStore},
+       .bf16 = Bf16Rule::kStore,
+       .gradient = gradient},
       {.name = "FusedConv",
        .min_inputs = 2,
        .max_inputs = 4,

@@ -63,7 +63,7 @@ void run_depthwise(const Job& j, const KernelArgs& k, int task) {
 
 }  // namespace
 
-Kernel fast_depthwise(CpuContext& c, const ConvParams& p) {
+Kernel fast_depthwise(CpuContext& c, const ConvParams& p, bool mirrored) {
   Job j;
   j.conv = p;
   j.window = depthwise_window(p.window);
@@ -84,11 +84,12 @@ Kernel fast_depthwise(CpuContext& c, const ConvParams& p) {
   if (!j.direct()) kernel.scratch_bytes = whole_lines(j.per_task * j.channels * 4);
   const std::int64_t taps = j.window.taps();
   const auto bytes = static_cast<std::size_t>(depthwise_packed_floats(j.channels, taps)) * sizeof(float);
-  j.weights = PackedOperand(c, kernel, kWeights, fmt::format("depthwise{}:r{}", depthwise_lanes(), half), bytes, 1,
-                            [channels = j.channels, taps, half](const void* values, std::int64_t, std::byte* to) {
+  j.weights = PackedOperand(c, kernel, kWeights, fmt::format("depthwise{}:r{}:m{}", depthwise_lanes(), half, mirrored), bytes, 1,
+                            [channels = j.channels, taps, half, mirrored](const void* values, std::int64_t, std::byte* to) {
                               const auto* w = static_cast<const float*>(values);
-                              depthwise_pack(channels, taps, reinterpret_cast<float*>(to),
-                                             [&](std::int64_t ch, std::int64_t t) { return depthwise_weight(w[ch * taps + t], half); });
+                              depthwise_pack(channels, taps, reinterpret_cast<float*>(to), [&](std::int64_t ch, std::int64_t t) {
+                                return depthwise_weight(w[ch * taps + (mirrored ? taps - 1 - t : t)], half);
+                              });
                             });
   kernel.stages.push_back({static_cast<int>(c.out[0].shape[0] * j.tasks), [j](const KernelArgs& k, int task) { run_depthwise(j, k, task); }});
   if (may_take_residual(c, kResidual)) kernel.in_place = 1u << kResidual;

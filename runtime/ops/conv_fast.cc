@@ -22,6 +22,7 @@ enum class Source : std::uint8_t {
 
 struct Job {
   ConvParams conv;
+  bool mirrored;
   // Spatial sizes and window, always three dimensions.
   std::int64_t in[3], out[3], kernel[3], strides[3], dilations[3], begin[3];
   std::int64_t group_channels, group_outputs, taps, depth;
@@ -166,6 +167,12 @@ void run_task(const Job& j, const KernelArgs& k, int task) {
 }
 
 void pack_group(const Job& j, const float* w, std::int64_t group, std::byte* to) {
+  if (j.mirrored) {
+    const float* from = w + group * j.group_channels * j.group_outputs * j.taps;
+    return j.product.pack(j.group_outputs, to + static_cast<std::size_t>(group) * j.group_bytes(), [&](std::int64_t k, std::int64_t o) {
+      return from[(k % j.group_channels * j.group_outputs + o) * j.taps + j.taps - 1 - k / j.group_channels];
+    });
+  }
   const float* from = w + group * j.group_outputs * j.depth;
   j.product.pack(j.group_outputs, to + static_cast<std::size_t>(group) * j.group_bytes(),
                  [&](std::int64_t k, std::int64_t o) { return from[o * j.depth + k % j.group_channels * j.taps + k / j.group_channels]; });
@@ -221,9 +228,10 @@ void choose_source(Job& j, Kernel& kernel) {
   }
 }
 
-Kernel product_conv(CpuContext& c, const ConvParams& p) {
+Kernel product_conv(CpuContext& c, const ConvParams& p, bool mirrored) {
   Job j;
   j.conv = p;
+  j.mirrored = mirrored;
   take_geometry(j, c);
   j.product = ProductPlan::make(c, j.type, j.depth, kLargestBlock);
   j.cut = cut_pixels(j.product, c.out[0].shape[0], j.out_pixels, j.group_outputs, j.product.panel_width());
@@ -231,7 +239,7 @@ Kernel product_conv(CpuContext& c, const ConvParams& p) {
   choose_source(j, kernel);
   const char* sources[] = {"direct", "runs", "table", "copy"};
   kernel.implementation = fmt::format("{}:{}", j.product.name(), sources[static_cast<int>(j.source)]);
-  j.weights = PackedOperand(c, kernel, kWeights, fmt::format("{}:t{}:g{}", j.product.key(), j.taps, p.group),
+  j.weights = PackedOperand(c, kernel, kWeights, fmt::format("{}:t{}:g{}:m{}", j.product.key(), j.taps, p.group, mirrored),
                             j.group_bytes() * static_cast<std::size_t>(p.group), p.group,
                             [j](const void* w, std::int64_t group, std::byte* to) { pack_group(j, static_cast<const float*>(w), group, to); });
   kernel.stages.push_back({j.cut.tasks(), [j](const KernelArgs& k, int task) { run_task(j, k, task); }});
@@ -241,14 +249,14 @@ Kernel product_conv(CpuContext& c, const ConvParams& p) {
 
 }  // namespace
 
-std::optional<Kernel> fast_conv(CpuContext& c, const ConvParams& p) {
+std::optional<Kernel> fast_conv(CpuContext& c, const ConvParams& p, bool mirrored) {
   const DType type = c.out[0].dtype;
   if (!is_hot_activation(c.in[0], type) || !is_hot_activation(c.out[0], type) || p.window.rank() > 3) return std::nullopt;
   if (c.has_input(kResidual) && !is_hot_activation(c.in[kResidual], type)) return std::nullopt;
   if (c.in[kWeights].dtype != DType::kF32 || (c.has_input(kBias) && c.in[kBias].dtype != DType::kF32)) return std::nullopt;
   const bool depthwise = p.group > 1 && p.group == c.in[0].shape[1] && p.group == c.out[0].shape[1];
-  if (depthwise && p.window.rank() <= 2) return fast_depthwise(c, p);
-  return product_conv(c, p);
+  if (depthwise && p.window.rank() <= 2) return fast_depthwise(c, p, mirrored);
+  return product_conv(c, p, mirrored);
 }
 
 }  // namespace tandem

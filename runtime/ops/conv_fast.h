@@ -11,14 +11,17 @@ namespace tandem {
 
 // As a matrix product over output pixels: any group, up to three spatial dimensions. As a depthwise convolution: one channel and one output
 // per group, up to two. Operand 3, where present, is the residual. Nothing when layouts, types or sizes do not fit.
-std::optional<Kernel> fast_conv(CpuContext&, const ConvParams&);
-// A transposed convolution: a product for each remainder of the output position by the strides; up to three dimensions.
+// `mirrored`: the weights are a ConvTranspose's and their taps run backwards.
+std::optional<Kernel> fast_conv(CpuContext&, const ConvParams&, bool mirrored = false);
+// A transposed convolution of stride 1: the mirrored convolution. Others: a product, or a depthwise convolution, for each remainder of the
+// output position by the strides; up to three dimensions.
 std::optional<Kernel> fast_conv_transpose(CpuContext&, const ConvParams&);
 
 // ---- shared by them
 
 // One channel and one output per group, at most two spatial dimensions, operands as fast_conv wants them.
-Kernel fast_depthwise(CpuContext&, const ConvParams&);
+Kernel fast_depthwise(CpuContext&, const ConvParams&, bool mirrored);
+Kernel fast_depthwise_transpose(CpuContext&, const ConvParams&);
 // True for an absent operand or a channels-last activation of the output's type.
 bool is_hot_activation(const TensorDesc&, DType);
 // How one image's output pixels are cut: tasks of `per_task` pixels worked on `block` at a time, times groups of output panels.

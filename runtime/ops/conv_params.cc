@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "runtime/graph/gradient.h"
+
 namespace tandem {
 std::span<const std::int64_t> spatial(const Shape& shape) { return std::span(shape).subspan(2); }
 
@@ -36,6 +38,23 @@ Activation parse_activation(const Attributes& a, const std::string& name) {
     r.beta = a.real(name + "_beta", hard ? 0.5f : 0.0f);
   }
   return r;
+}
+
+Attributes convolution_attributes(const Window& w, const std::vector<std::int64_t>& end, std::int64_t group) {
+  std::vector<std::int64_t> pads = w.begin;
+  pads.insert(pads.end(), end.begin(), end.end());
+  Attributes a;
+  a.set("strides", w.strides);
+  a.set("dilations", w.dilations);
+  a.set("pads", pads);
+  a.set("group", group);
+  return a;
+}
+
+ValueId bias_gradient(GradientContext& c, ValueId dy) {
+  Shape channels(c.shape(dy).size(), 1);
+  channels[1] = c.shape(dy)[1];
+  return c.reshape(c.sum_to(dy, channels), {channels[1]});
 }
 
 void check_conv_operands(const InferContext& c, std::int64_t outputs, std::size_t bias) {

@@ -24,6 +24,10 @@ Window conv_window(const Attributes&, const Shape& x, const Shape& w);
 Shape image_shape(std::int64_t images, std::int64_t channels, const Window&);
 // `name` ("activation"), and name_min, name_max (clip), name_alpha, name_beta.
 Activation parse_activation(const Attributes&, const std::string& name);
+// strides, dilations, pads and group of a convolution along `w`, whose pads at the end are `end`: for the nodes that a gradient emits.
+Attributes convolution_attributes(const Window& w, const std::vector<std::int64_t>& end, std::int64_t group);
+// The gradient of a bias, from that of Y: its sum over everything but the channels.
+ValueId bias_gradient(GradientContext&, ValueId dy);
 // X and W of a convolution agree in type and rank, B fits. `outputs`: channels of Y.
 void check_conv_operands(const InferContext&, std::int64_t outputs, std::size_t bias);
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/ops/float_access.h"
 #include "runtime/ops/packed_operand.h"
 
 namespace tandem {
@@ -84,13 +85,6 @@ void gather(const Job& j, const void* data, std::int64_t image, std::span<const 
       }
     }
   });
-}
-
-// One element of a float tensor.
-double load_float(const void* data, DType t, std::int64_t index) {
-  if (t == DType::kF64) return static_cast<const double*>(data)[index];
-  if (t == DType::kBF16) return static_cast<double>(static_cast<float>(static_cast<const BFloat16*>(data)[index]));
-  return static_cast<double>(static_cast<const float*>(data)[index]);
 }
 
 template <class Acc>

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "runtime/graph/gradient.h"
 #include "runtime/ops/conv_fast.h"
 #include "runtime/ops/conv_plain.h"
 #include "runtime/ops/families.h"
@@ -60,6 +61,33 @@ Kernel cpu(CpuContext& c) {
   return plain_conv(c, {.window = p.window, .transposed = true, .group = p.group});
 }
 
+// The first cells of `v` along the spatial dimensions.
+ValueId first_cells(GradientContext& c, ValueId v, const std::vector<std::int64_t>& sizes) {
+  std::vector<std::int64_t> axes;
+  for (std::size_t d = 0; d < sizes.size(); ++d) axes.push_back(static_cast<std::int64_t>(d) + 2);
+  return c.emit("Slice", {v, c.ints(std::vector<std::int64_t>(sizes.size(), 0)), c.ints(sizes), c.ints(axes)});
+}
+
+// X lies to Y as the output of a convolution to its input.
+void gradient(GradientContext& c) {
+  const auto& p = c.params<ConvParams>();
+  const Window& w = p.window;
+  ValueId dy = c.dy();
+  // The convolution's pads: what Y lacks behind the last window. Cells of Y that would make a further window are cut off: nothing reaches them.
+  std::vector<std::int64_t> end, used;
+  for (std::size_t d = 0; d < w.rank(); ++d) {
+    const std::int64_t spanned = w.strides[d] * (w.input[d] - 1) + w.extent(d) - w.begin[d];
+    end.push_back(std::max<std::int64_t>(0, spanned - w.output[d]));
+    used.push_back(std::min(w.output[d], spanned + w.strides[d] - 1));
+  }
+  if (c.wants(kBias)) c.set(kBias, bias_gradient(c, dy));
+  if ((c.wants(0) || c.wants(1)) && used != w.output) dy = first_cells(c, dy, used);
+  Attributes a = convolution_attributes(w, end, p.group);
+  if (c.wants(0)) c.set(0, c.emit("Conv", {dy, c.input(1)}, a));
+  a.set("kernel_shape", w.kernel);
+  if (c.wants(1)) c.set(1, c.emit("ConvGradWeight", {dy, c.input(0)}, a));
+}
+
 }  // namespace
 
 std::span<const OpDef> conv_transpose_ops() {
@@ -71,7 +99,8 @@ std::span<const OpDef> conv_transpose_ops() {
        .cpu = cpu,
        .rows = rows_of_first,
        .layout = LayoutRule::kChannelsLast,
-       .bf16 = Bf16Rule::kStore},
+       .bf16 = Bf16Rule::kStore,
+       .gradient = gradient},
   };
   return ops;
 }

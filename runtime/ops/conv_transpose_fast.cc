@@ -1,5 +1,6 @@
-// ConvTranspose on the hot kernels. Outputs whose position plus pad leaves the same remainder by the stride see the same taps of the kernel:
-// each such phase is a convolution of stride 1 with a part of the weights, a matrix product over the phase's pixels.
+// ConvTranspose on the hot kernels. With stride 1 it is the convolution with mirrored taps. Else outputs whose position plus pad leaves the same
+// remainder by the stride see the same taps of the kernel: each such phase is a convolution of stride 1 with a part of the weights, a matrix product
+// over the phase's pixels.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -206,19 +207,37 @@ Job make_job(const CpuContext& c, const ConvParams& p) {
   return j;
 }
 
+bool is_depthwise(const CpuContext& c, const ConvParams& p) {
+  return p.group > 1 && p.group == c.in[0].shape[1] && p.group == c.out[0].shape[1] && p.window.rank() <= 2;
+}
+
 bool fits(const CpuContext& c, const ConvParams& p) {
   const DType type = c.out[0].dtype;
   if (!is_hot_activation(c.in[0], type) || !is_hot_activation(c.out[0], type) || p.window.rank() > 3) return false;
   if (c.in[kWeights].dtype != DType::kF32 || (c.has_input(kBias) && c.in[kBias].dtype != DType::kF32)) return false;
   std::int64_t phases = 1;
   for (const std::int64_t s : p.window.strides) phases *= std::min(s, kMostPhases + 1);
-  return phases <= kMostPhases && (p.group == 1 || c.out[0].shape[1] / p.group >= kFewestOutputs);
+  return phases <= kMostPhases && (p.group == 1 || c.out[0].shape[1] / p.group >= kFewestOutputs || is_depthwise(c, p));
+}
+
+// The convolution of stride 1 that gives the same; nothing where it would need negative pads.
+std::optional<ConvParams> mirrored(const ConvParams& p) {
+  ConvParams m = p;
+  Window& w = m.window;
+  for (std::size_t d = 0; d < w.rank(); ++d) {
+    w.begin[d] = w.extent(d) - 1 - w.begin[d];
+    w.end[d] = w.extent(d) - 1 - w.end[d];
+    if (w.strides[d] != 1 || w.begin[d] < 0) return std::nullopt;
+  }
+  return m;
 }
 
 }  // namespace
 
 std::optional<Kernel> fast_conv_transpose(CpuContext& c, const ConvParams& p) {
   if (!fits(c, p)) return std::nullopt;
+  if (const auto m = mirrored(p)) return fast_conv(c, *m, true);
+  if (is_depthwise(c, p)) return fast_depthwise_transpose(c, p);
   Job j = make_job(c, p);
   Kernel kernel;
   int tasks = 0;

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "runtime/graph/gradient.h"
 #include "runtime/ops/families.h"
 #include "runtime/ops/matrix_product.h"
 
@@ -151,6 +152,69 @@ Rows gemm_rows(const RowContext& c) {
   return c.inputs[0];
 }
 
+// ---- gradients
+
+// a^T b for a [rows, m] and b [rows, n]: what a convolution of one tap on images of one pixel does for its weights, without a transposed copy.
+ValueId product_over_rows(GradientContext& c, ValueId a, ValueId b) {
+  const Shape left = c.shape(a), right = c.shape(b);
+  Attributes one_tap;
+  one_tap.set("kernel_shape", std::vector<std::int64_t>{1});
+  const ValueId images = c.reshape(b, {right[0], right[1], 1}), outputs = c.reshape(a, {left[0], left[1], 1});
+  return c.reshape(c.emit("ConvGradWeight", {images, outputs}, one_tap), {left[1], right[1]});
+}
+
+ValueId product(GradientContext& c, ValueId a, bool trans_a, ValueId b, bool trans_b) {
+  Attributes t;
+  t.set("transA", std::int64_t{trans_a});
+  t.set("transB", std::int64_t{trans_b});
+  return c.emit("Gemm", {a, b}, t);
+}
+
+ValueId times(GradientContext& c, ValueId v, float by) { return by == 1 ? v : c.emit("Mul", {v, c.number(by)}); }
+
+void gemm_gradient(GradientContext& c) {
+  const auto& g = c.params<GemmParams>();
+  const bool trans_a = c.attributes().integer("transA", 0) != 0, trans_b = c.attributes().integer("transB", 0) != 0;
+  if (c.wants(2)) c.set_summed(2, times(c, c.dy(), g.beta));
+  if (!c.wants(0) && !c.wants(1)) return;
+  const ValueId dy = times(c, c.dy(), g.alpha), a = c.input(0), b = c.input(1);
+  if (c.wants(0)) c.set(0, trans_a ? product(c, b, trans_b, dy, true) : product(c, dy, false, b, !trans_b));
+  if (!c.wants(1)) return;
+  if (trans_a)
+    c.set(1, trans_b ? product(c, dy, true, a, true) : product(c, a, false, dy, false));
+  else
+    c.set(1, trans_b ? product_over_rows(c, dy, a) : product_over_rows(c, a, dy));
+}
+
+ValueId transposed(GradientContext& c, ValueId v) {
+  std::vector<std::int64_t> perm(c.shape(v).size());
+  for (std::size_t d = 0; d < perm.size(); ++d) perm[d] = static_cast<std::int64_t>(d);
+  std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
+  Attributes a;
+  a.set("perm", perm);
+  return c.emit("Transpose", {v}, a);
+}
+
+void matmul_gradient(GradientContext& c) {
+  // 1-D operands are a row and a column.
+  Shape as = c.shape(c.input(0)), bs = c.shape(c.input(1)), ys = c.shape(c.dy());
+  const bool row = as.size() == 1, column = bs.size() == 1;
+  if (row) as.insert(as.begin(), 1);
+  if (column) bs.push_back(1);
+  if (row) ys.insert(ys.end() - (column ? 0 : 1), 1);
+  if (column) ys.push_back(1);
+  const ValueId a = c.reshape(c.input(0), as), b = c.reshape(c.input(1), bs), dy = c.reshape(c.dy(), ys);
+  if (bs.size() == 2) {  // one matrix for all
+    const Shape rows{elements(std::span(as).first(as.size() - 1)), ys.back()};
+    const ValueId dy_rows = c.reshape(dy, rows);
+    if (c.wants(0)) c.set(0, c.reshape(product(c, dy_rows, false, b, true), c.shape(c.input(0))));
+    if (c.wants(1)) c.set(1, c.reshape(product_over_rows(c, c.reshape(a, {rows[0], as.back()}), dy_rows), c.shape(c.input(1))));
+    return;
+  }
+  if (c.wants(0)) c.set(0, c.reshape(c.sum_to(c.emit("MatMul", {dy, transposed(c, b)}), as), c.shape(c.input(0))));
+  if (c.wants(1)) c.set(1, c.reshape(c.sum_to(c.emit("MatMul", {transposed(c, a), dy}), bs), c.shape(c.input(1))));
+}
+
 }  // namespace
 
 std::span<const OpDef> matrix_ops() {
@@ -162,7 +226,8 @@ std::span<const OpDef> matrix_ops() {
        .cpu = gemm_cpu,
        .data_inputs = 3,
        .rows = gemm_rows,
-       .bf16 = Bf16Rule::kProduct},
+       .bf16 = Bf16Rule::kProduct,
+       .gradient = gemm_gradient},
       {.name = "MatMul",
        .min_inputs = 2,
        .max_inputs = 2,
@@ -170,7 +235,8 @@ std::span<const OpDef> matrix_ops() {
        .cpu = matmul_cpu,
        .data_inputs = 3,
        .rows = matmul_rows,
-       .bf16 = Bf16Rule::kProduct},
+       .bf16 = Bf16Rule::kProduct,
+       .gradient = matmul_gradient},
   };
   return ops;
 }

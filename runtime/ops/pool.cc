@@ -14,16 +14,6 @@
 namespace tandem {
 namespace {
 
-enum class PoolKind : std::uint8_t { kMax, kAverage, kLp };
-
-struct PoolParams {
-  Window window;
-  PoolKind kind = PoolKind::kMax;
-  bool count_pads = false;    // AveragePool: padding counts as cells of value 0
-  bool column_major = false;  // MaxPool's Indices: the first spatial dimension runs fastest
-  std::int64_t p = 2;         // LpPool
-};
-
 // ---- shape pass
 
 constexpr DType kFloats[] = {DType::kF32, DType::kBF16, DType::kF64};
@@ -255,7 +245,13 @@ Kernel pool_cpu(CpuContext& c) {
 Rows max_rows_rule(const RowContext& c) { return c.node.outputs.size() > 1 && c.node.outputs[1] != kNoValue ? Rows::mixed() : rows_of_first(c); }
 
 constexpr OpDef pool_op(std::string_view name, void (*infer)(InferContext&)) {
-  return {.name = name, .infer = infer, .cpu = pool_cpu, .rows = rows_of_first, .layout = LayoutRule::kChannelsLast, .bf16 = Bf16Rule::kStore};
+  return {.name = name,
+          .infer = infer,
+          .cpu = pool_cpu,
+          .rows = rows_of_first,
+          .layout = LayoutRule::kChannelsLast,
+          .bf16 = Bf16Rule::kStore,
+          .gradient = pool_gradient};
 }
 
 }  // namespace
@@ -268,7 +264,8 @@ std::span<const OpDef> pool_ops() {
        .cpu = pool_cpu,
        .rows = max_rows_rule,
        .layout = LayoutRule::kChannelsLast,
-       .bf16 = Bf16Rule::kStore},
+       .bf16 = Bf16Rule::kStore,
+       .gradient = pool_gradient},
       pool_op("AveragePool", infer_average),
       pool_op("LpPool", infer_lp),
       pool_op("GlobalMaxPool", infer_global<PoolKind::kMax>),

@@ -1,4 +1,4 @@
-// Walking the windows of a pool: output pixels by tasks, the input cells of each. Shared by the pools' kernels.
+// Walking the windows of a pool: output pixels by tasks, the input cells of each. Shared by the kernels of the pools and of their gradients.
 #pragma once
 
 #include <array>
@@ -10,6 +10,18 @@
 namespace tandem {
 
 inline constexpr std::size_t kMostSpatial = 8;
+
+enum class PoolKind : std::uint8_t { kMax, kAverage, kLp };
+
+// Of the pools, and of the operators that are their gradients.
+struct PoolParams {
+  Window window;
+  PoolKind kind = PoolKind::kMax;
+  bool count_pads = false;    // AveragePool: padding counts as cells of value 0
+  bool column_major = false;  // MaxPool's Indices: the first spatial dimension runs fastest
+  std::int64_t p = 2;         // LpPool
+};
+void pool_gradient(GradientContext&);  // every pool's OpDef::gradient
 
 // One pool over [N, C, spatial...]: how the work is cut, and where things lie. Strides in elements of the operand's own layout.
 struct PoolGrid {
@@ -67,17 +79,10 @@ struct PoolPixel {
   }
 };
 
-// f(pixel) for each output pixel of a task.
+// f(pixel) for each output pixel in rows [p.at[0], row_end); image and channels as in p.
 template <class F>
-void for_each_pixel(const PoolGrid& g, int task, F&& f) {
+void for_each_pixel(const PoolGrid& g, PoolPixel p, std::int64_t row_end, F&& f) {
   const std::size_t r = g.window.rank();
-  PoolPixel p;
-  p.channel_begin = task % g.channel_blocks * g.channels_per_task;
-  p.channel_end = std::min(g.channels, p.channel_begin + g.channels_per_task);
-  const std::int64_t block = task / g.channel_blocks % g.row_blocks;
-  p.image = task / (g.channel_blocks * g.row_blocks);
-  const std::int64_t row_end = std::min(g.window.output[0], (block + 1) * g.rows_per_task);
-  p.at[0] = block * g.rows_per_task;
   for (std::size_t d = 0; d < r; ++d) p.reach[d] = g.window.reach(d, p.at[d]);
   while (p.at[0] < row_end) {
     f(static_cast<const PoolPixel&>(p));
@@ -92,6 +97,18 @@ void for_each_pixel(const PoolGrid& g, int task, F&& f) {
       }
     }
   }
+}
+
+// f(pixel) for each output pixel of a task.
+template <class F>
+void for_each_pixel(const PoolGrid& g, int task, F&& f) {
+  PoolPixel p;
+  p.channel_begin = task % g.channel_blocks * g.channels_per_task;
+  p.channel_end = std::min(g.channels, p.channel_begin + g.channels_per_task);
+  const std::int64_t block = task / g.channel_blocks % g.row_blocks;
+  p.image = task / (g.channel_blocks * g.row_blocks);
+  p.at[0] = block * g.rows_per_task;
+  for_each_pixel(g, p, std::min(g.window.output[0], (block + 1) * g.rows_per_task), f);
 }
 
 }  // namespace tandem

@@ -1,0 +1,130 @@
+#include "runtime/cpu/product_rows.h"
+
+#include "runtime/cpu/hwy_targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "runtime/cpu/product_rows.cc"
+#include <hwy/foreach_target.h>  // first: compiles this file once for each instruction set
+#include <hwy/highway.h>
+
+#include "runtime/cpu/vector-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace tandem::HWY_NAMESPACE {
+namespace {
+
+#if HWY_TARGET == HWY_SCALAR
+constexpr std::int64_t kTogether = 1;
+template <class T>
+void block(const T* from, std::int64_t, float* to, std::int64_t) {
+  *to = static_cast<float>(*from);
+}
+constexpr std::int64_t kColumns = 1;
+#else
+constexpr std::int64_t kColumns = 4;
+using Quad = hn::CappedTag<float, 4>;
+using Block = hn::CappedTag<float, 8>;
+constexpr std::int64_t kTogether = kLanes >= 8 ? 8 : 4;  // rows of a block
+
+// Four columns of row r, and of row r + 4 in the upper half where there is one.
+template <class Tag, class T>
+HWY_INLINE hn::Vec<Tag> rows_at(Tag d, const T* from, std::int64_t stride, std::int64_t r) {
+  const auto low = load(Quad(), from + r * stride);
+  if constexpr (sizeof(hn::Vec<Tag>) == 32)
+    return hn::Combine(d, load(Quad(), from + (r + 4) * stride), low);
+  else
+    return low;
+}
+
+// kTogether rows by four columns, transposed in every 128 bits.
+template <class T>
+HWY_INLINE void block(const T* from, std::int64_t from_stride, float* to, std::int64_t to_stride) {
+  const Block d;
+  const hn::Repartition<std::uint64_t, Block> pairs;
+  const auto r0 = rows_at(d, from, from_stride, 0), r1 = rows_at(d, from, from_stride, 1), r2 = rows_at(d, from, from_stride, 2),
+             r3 = rows_at(d, from, from_stride, 3);
+  const auto low01 = hn::BitCast(pairs, hn::InterleaveLower(d, r0, r1)), low23 = hn::BitCast(pairs, hn::InterleaveLower(d, r2, r3));
+  const auto high01 = hn::BitCast(pairs, hn::InterleaveUpper(d, r0, r1)), high23 = hn::BitCast(pairs, hn::InterleaveUpper(d, r2, r3));
+  hn::StoreU(hn::BitCast(d, hn::InterleaveLower(pairs, low01, low23)), d, to);
+  hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(pairs, low01, low23)), d, to + to_stride);
+  hn::StoreU(hn::BitCast(d, hn::InterleaveLower(pairs, high01, high23)), d, to + 2 * to_stride);
+  hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(pairs, high01, high23)), d, to + 3 * to_stride);
+}
+#endif
+
+template <class T>
+void transpose(const T* from, std::int64_t from_stride, std::int64_t rows, std::int64_t columns, float* to, std::int64_t to_stride) {
+  std::int64_t r = 0;
+  for (; r + kTogether <= rows; r += kTogether) {
+    const T* row = from + r * from_stride;
+    std::int64_t c = 0;
+    for (; c + kColumns <= columns; c += kColumns) block(row + c, from_stride, to + c * to_stride + r, to_stride);
+    for (; c < columns; ++c) {
+      for (std::int64_t i = 0; i < kTogether; ++i) to[c * to_stride + r + i] = static_cast<float>(row[i * from_stride + c]);
+    }
+  }
+  for (; r < rows; ++r) {
+    for (std::int64_t c = 0; c < columns; ++c) to[c * to_stride + r] = static_cast<float>(from[r * from_stride + c]);
+  }
+}
+
+template <class T>
+void gather(const void* const* from, std::int64_t first, std::int64_t rows, std::int64_t columns, float* to, std::int64_t to_stride) {
+  const D d;
+  if (columns == 2 * kLanes) {  // a panel
+    for (std::int64_t r = 0; r < rows; ++r, to += to_stride) {
+      const T* row = static_cast<const T*>(from[r]);
+      hn::StoreU(row ? load(row + first) : hn::Zero(d), d, to);
+      hn::StoreU(row ? load(row + first + kLanes) : hn::Zero(d), d, to + kLanes);
+    }
+    return;
+  }
+  for (std::int64_t r = 0; r < rows; ++r, to += to_stride) {
+    const T* row = static_cast<const T*>(from[r]);
+    if (!row) {
+      for (std::int64_t c = 0; c < columns; ++c) to[c] = 0;
+      continue;
+    }
+    std::int64_t c = 0;
+    for (; c + kLanes <= columns; c += kLanes) hn::StoreU(load(row + first + c), d, to + c);
+    for (; c < columns; ++c) to[c] = static_cast<float>(row[first + c]);
+  }
+}
+
+void transpose_f32(const void* from, std::int64_t from_stride, std::int64_t rows, std::int64_t columns, float* to, std::int64_t to_stride) {
+  transpose(static_cast<const float*>(from), from_stride, rows, columns, to, to_stride);
+}
+void transpose_bf16(const void* from, std::int64_t from_stride, std::int64_t rows, std::int64_t columns, float* to, std::int64_t to_stride) {
+  transpose(static_cast<const BFloat16*>(from), from_stride, rows, columns, to, to_stride);
+}
+void gather_f32(const void* const* from, std::int64_t first, std::int64_t rows, std::int64_t columns, float* to, std::int64_t to_stride) {
+  gather<float>(from, first, rows, columns, to, to_stride);
+}
+void gather_bf16(const void* const* from, std::int64_t first, std::int64_t rows, std::int64_t columns, float* to, std::int64_t to_stride) {
+  gather<BFloat16>(from, first, rows, columns, to, to_stride);
+}
+
+}  // namespace
+}  // namespace tandem::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace tandem {
+HWY_EXPORT(transpose_f32);
+HWY_EXPORT(transpose_bf16);
+HWY_EXPORT(gather_f32);
+HWY_EXPORT(gather_bf16);
+
+void transpose_rows(DType type, const void* from, std::int64_t from_stride, std::int64_t rows, std::int64_t columns, float* to,
+                    std::int64_t to_stride) {
+  if (type == DType::kBF16) return HWY_DYNAMIC_DISPATCH(transpose_bf16)(from, from_stride, rows, columns, to, to_stride);
+  HWY_DYNAMIC_DISPATCH(transpose_f32)(from, from_stride, rows, columns, to, to_stride);
+}
+void gather_rows(DType type, const void* const* from, std::int64_t first, std::int64_t rows, std::int64_t columns, float* to,
+                 std::int64_t to_stride) {
+  if (type == DType::kBF16) return HWY_DYNAMIC_DISPATCH(gather_bf16)(from, first, rows, columns, to, to_stride);
+  HWY_DYNAMIC_DISPATCH(gather_f32)(from, first, rows, columns, to, to_stride);
+}
+
+}  // namespace tandem
+#endif
