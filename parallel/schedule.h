@@ -1,5 +1,5 @@
-// Learning rates as functions of the iteration (optimizer updates before this one: 0 for the first step, as Keras evaluates them). Formulas are
-// Keras 3's, in double; the rate is rounded to float32 once. `plateau` looks at a metric after each epoch and has state.
+// Learning rates as functions of the iteration: batches before this one, 0 for the first, as Keras counts them (also when gradients are
+// accumulated). Formulas are Keras 3's, in double; the rate is rounded to float32 once. `plateau` looks at a metric after each epoch and has state.
 #pragma once
 
 #include <cstdint>
@@ -52,7 +52,7 @@ bool plateau_observe(const Schedule&, PlateauState&, double metric);
 // What a schedule's text leaves open.
 struct ScheduleFrame {
   double rate = 0.01, min_rate = 0;
-  std::int64_t steps_per_epoch = 1;  // updates
+  std::int64_t steps_per_epoch = 1;  // batches
   double epochs = 1;                 // of the whole training, warm-up included
   double warmup_epochs = 0;
   bool higher_is_better = false;  // the monitored metric
