@@ -11,6 +11,7 @@ std::span<const OpDef> activation_ops();
 std::span<const OpDef> arg_ops();
 std::span<const OpDef> arithmetic_ops();
 std::span<const OpDef> batch_norm_ops();
+std::span<const OpDef> batch_norm_training_ops();
 std::span<const OpDef> cast_ops();
 std::span<const OpDef> concat_ops();
 std::span<const OpDef> conv_grad_weight_ops();

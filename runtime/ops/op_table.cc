@@ -23,6 +23,7 @@ const Table& table() {
              arg_ops(),
              arithmetic_ops(),
              batch_norm_ops(),
+             batch_norm_training_ops(),
              cast_ops(),
              concat_ops(),
              conv_grad_weight_ops(),

@@ -81,6 +81,8 @@ class LayOut {
   // Parameters are read as they are, like constants.
   bool computed(ValueId id) const { return !graph_.value(id).known() && !graph_.value(id).parameter; }
 
+  static bool is_data(const OpDef& op, std::size_t i) { return i < 32 ? (op.data_inputs >> i & 1) : op.data_inputs == ~0u; }
+
   DType stored_type(const OpDef& op, DType logical) const {
     return bf16_ && op.bf16 != Bf16Rule::kWiden && logical == DType::kF32 ? DType::kBF16 : logical;
   }
@@ -95,8 +97,9 @@ class LayOut {
     for (auto node = graph_.nodes.rbegin(); node != graph_.nodes.rend(); ++node) {
       const OpDef& op = need_op(node->op);
       const bool stored = op.view ? read_as_stored_[static_cast<std::size_t>(node->outputs[0])] : op.bf16 != Bf16Rule::kWiden;
-      for (const ValueId in : node->inputs) {
-        if (in != kNoValue && !stored) read_as_stored_[static_cast<std::size_t>(in)] = false;
+      for (std::size_t i = 0; i < node->inputs.size(); ++i) {
+        const ValueId in = node->inputs[i];
+        if (in != kNoValue && !(stored && (op.view || is_data(op, i)))) read_as_stored_[static_cast<std::size_t>(in)] = false;
       }
     }
   }
@@ -135,8 +138,7 @@ class LayOut {
     const ValueId id = node.inputs[i];
     if (id == kNoValue) return -1;
     const Value& v = graph_.value(id);
-    const bool data = i < 32 ? (op.data_inputs >> i & 1) : op.data_inputs == ~0u;
-    if (!data || (!computed(id) && op.layout != LayoutRule::kChannelsLast)) return fetch(id, v.dtype, Layout::kPlain);
+    if (!is_data(op, i) || (!computed(id) && op.layout != LayoutRule::kChannelsLast)) return fetch(id, v.dtype, Layout::kPlain);
     const DType dtype = computed(id) ? stored_type(op, v.dtype) : v.dtype;
     if (op.layout != LayoutRule::kAny) return fetch(id, dtype, layout);
     const bool whole = node.outputs[0] != kNoValue && v.shape == graph_.value(node.outputs[0]).shape;

@@ -53,7 +53,7 @@ struct PlanOptions {
 
 // A place where the shards of a batch meet: what each has in `part` is merged, the result goes to each one's `merged` (both in the arena).
 struct SyncPoint {
-  std::size_t step = 0;  // nothing is run for it
+  std::size_t step = 0;  // copies part to merged: a shard alone is done with it
   Sync kind = Sync::kNone;
   TensorDesc desc;
   std::size_t part = 0, merged = 0;  // arena offsets

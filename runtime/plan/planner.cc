@@ -81,11 +81,7 @@ class Planner {
 
   void prepare_node(const Node& node, Step& step) {
     const OpDef& op = need_op(node.op);
-    if (op.sync != Sync::kNone) {
-      plan_.syncs.push_back({.step = plan_.steps.size(), .kind = op.sync, .desc = step.in_descs[0]});
-      dropped_.push_back(0);
-      return;
-    }
+    if (op.sync != Sync::kNone) plan_.syncs.push_back({.step = plan_.steps.size(), .kind = op.sync, .desc = step.in_descs[0]});
     if (!op.cpu) throw Unsupported(fmt::format("{} has no CPU kernel", node.op));
     CpuContext context(graph_, node, step.in_descs, step.out_descs, plan_.options.precision, cpu_);
     step.kernel = op.cpu(context);
