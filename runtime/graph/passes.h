@@ -23,5 +23,7 @@ int fold_pads(Graph&);
 // Conv -> FusedConv with activation, residual Add, and the ReLU in front; depthwise Conv -> 1x1 Conv into FusedSeparable.
 int fuse_epilogues(Graph&);
 int fuse_separable(Graph&);
+// BatchNormTraining -> Relu, before gradients are added. Not among run_passes.
+int fuse_batch_norm_activation(Graph&);
 
 }  // namespace tandem

@@ -4,7 +4,11 @@
 #include <cmath>
 
 #include "runtime/base/error.h"
+#include "runtime/graph/gradient.h"
+#include "runtime/graph/infer.h"
+#include "runtime/graph/passes.h"
 #include "runtime/ops/shard_merge.h"
+#include "runtime/plan/plan.h"
 #include "tests/support/gradient_check.h"
 #include "tests/support/graph_builder.h"
 #include "tests/support/node_test.h"
@@ -265,6 +269,49 @@ TEST(GradientOfBatchNorm, ThroughTheFusedRelu) {
     const Shape c{shape[1]};
     check_gradients(norm_graph(shape, false, true), {random_f32(shape, 1), random_f32(c, 2), random_f32(c, 3)});
   }
+}
+
+// What is per channel stays float32 where activations are stored as bf16.
+TEST(BatchNormTraining, MomentsAndSumsStayFloatInBFloat16Plans) {
+  Graph graph = norm_graph({2, 5, 3, 3}, false, false);
+  infer(graph, {.shapes = {{2, 5, 3, 3}, {5}, {5}}, .values = {}});
+  const GradientSeed seed{graph.outputs[0], graph.add_constant("dy", random_f32({2, 5, 3, 3}, 1))};
+  const auto gradients = add_gradients(graph, {&seed, 1}, graph.inputs);
+  for (const ValueId g : gradients) {
+    graph.outputs.push_back(g);
+    graph.declared_outputs.push_back({});
+  }
+  const CpuInfo cpu;
+  const Plan plan = make_plan(graph, {.shapes = {{2, 5, 3, 3}, {5}, {5}}, .values = {}}, {.precision = Precision::kBF16}, cpu);
+  int seen = 0;
+  for (const Step& step : plan.steps) {
+    if (step.op != "BatchMoments" && step.op != "BatchNormGradSums") continue;
+    ++seen;
+    EXPECT_EQ(step.in_descs.at(step.op == "BatchMoments" ? 0 : 1).dtype, DType::kBF16) << step.op;
+    for (const TensorDesc& d : step.out_descs) EXPECT_EQ(d.dtype, DType::kF32) << step.op;
+  }
+  EXPECT_EQ(seen, 2);
+}
+
+TEST(FuseBatchNormActivation, TakesTheReluThatAloneReads) {
+  Graph graph = norm_graph({2, 5, 3, 3}, false, false);
+  GraphBuilder b;
+  b.graph = std::move(graph);
+  const ValueId y = b.graph.outputs[0], relu = b.node("relu", "Relu", {y});
+  b.graph.outputs = {relu};
+  const std::vector<Tensor> inputs = {random_f32({2, 5, 3, 3}, 1), random_f32({5}, 2), random_f32({5}, 3)};
+  const auto fused = [&](Graph g) {
+    infer(g, {.shapes = {{2, 5, 3, 3}, {5}, {5}}, .values = {}});
+    const int n = fuse_batch_norm_activation(g);
+    return std::pair{n, g};
+  };
+  const auto [count, made] = fused(b.graph);
+  EXPECT_EQ(count, 1);
+  EXPECT_EQ(made.nodes.size(), 2u);
+  expect_close(run_planned(made, inputs)[0], run_planned(b.graph, inputs)[0], 0, 0);
+  check_gradients(made, inputs);
+  b.output(y);  // somebody else reads what lies between
+  EXPECT_EQ(fused(b.graph).first, 0);
 }
 
 }  // namespace
