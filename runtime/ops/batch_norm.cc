@@ -1,8 +1,10 @@
 // BatchNormalization (opset 15): y = (x - mean) / sqrt(var + epsilon) * scale + bias per channel. Inference uses the given statistics;
 // training_mode those of the batch (population variance) and gives the running ones: old * momentum + batch * (1 - momentum).
+#include <algorithm>
 #include <cmath>
 
 #include "runtime/cpu/map.h"
+#include "runtime/graph/gradient.h"
 #include "runtime/ops/along_axis.h"
 #include "runtime/ops/families.h"
 #include "runtime/ops/pointwise.h"
@@ -41,6 +43,13 @@ struct Factors {
   T* scale;
   T* shift;
 };
+
+template <class T>
+Tensor ones_of(const Shape& shape) {
+  Tensor t(dtype_of<T>(), shape);
+  std::fill_n(t.as_mutable<T>().data(), t.size(), T{1});
+  return t;
+}
 
 template <class T>
 T parameter(const KernelArgs& k, const TensorDesc& d, std::size_t i, std::int64_t c) {
@@ -141,6 +150,37 @@ Kernel cpu(CpuContext& c) {
   return float_kernel(c, [&](auto tag) { return kernel<decltype(tag)>(c); });
 }
 
+// Statistics are given: y depends on x by one factor for each channel. Sums over x go as in training, with n = 1 and M2 = variance.
+void gradient(GradientContext& g) {
+  if (g.params<BatchNormParams>().training) throw Unsupported("training_mode 1 is trained as BatchMoments and BatchNormTraining");
+  const ValueId x = g.input(0), scale = g.input(1), mean = g.input(3), variance = g.input(4);
+  for (std::size_t i = 1; i < 5; ++i) {
+    if (g.dtype(g.input(i)) != g.dtype(x)) throw Unsupported("the parameters must have x's type");
+  }
+  const Shape per_channel = g.shape(scale);
+  const auto plus_epsilon = [&] { return g.emit("Add", {variance, g.number(static_cast<double>(g.params<BatchNormParams>().epsilon))}); };
+  const auto factor = [&] { return g.emit("Div", {scale, g.emit("Sqrt", {plus_epsilon()})}); };
+  if (g.wants(0)) {
+    Shape along(g.shape(x).size(), 1);
+    along[along.size() == 1 ? 0 : 1] = per_channel[0];
+    g.set(0, g.emit("Mul", {g.dy(), g.reshape(factor(), along)}));
+  }
+  if (!g.wants(1) && !g.wants(2) && !g.wants(3) && !g.wants(4)) return;
+  const Tensor ones = g.dtype(x) == DType::kF64 ? ones_of<double>(per_channel) : ones_of<float>(per_channel);
+  Attributes rows, epsilon;
+  rows.set("axis", std::int64_t{0});
+  epsilon.set("epsilon", g.params<BatchNormParams>().epsilon);
+  const ValueId moments = g.reshape(g.emit("Concat", {g.constant(ones), mean, variance}, rows), {3, per_channel[0]});
+  const auto sums = g.emit("BatchNormGradSums", {g.dy(), x, moments, scale, g.input(2)}, epsilon, 2);
+  g.set(2, sums[0]);
+  g.set(1, sums[1]);
+  if (g.wants(3)) g.set(3, g.emit("Neg", {g.emit("Mul", {factor(), sums[0]})}));
+  if (g.wants(4)) {
+    const ValueId slope = g.emit("Div", {g.emit("Mul", {scale, sums[1]}), plus_epsilon()});
+    g.set(4, g.emit("Mul", {slope, g.number(-0.5)}));
+  }
+}
+
 Rows rows(const RowContext& c) { return c.params<BatchNormParams>().training ? Rows::mixed() : rows_of_first(c); }
 
 }  // namespace
@@ -154,7 +194,8 @@ std::span<const OpDef> batch_norm_ops() {
        .infer = infer,
        .cpu = cpu,
        .rows = rows,
-       .layout = LayoutRule::kAny},
+       .layout = LayoutRule::kAny,
+       .gradient = gradient},
   };
   return ops;
 }

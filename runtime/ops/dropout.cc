@@ -1,6 +1,7 @@
-// Dropout as in inference: the operand, and a mask that keeps everything. Random masks belong to training.
+// Dropout as in inference: the operand, and a mask that keeps everything. Random masks belong to training (training_dropout.cc).
 #include <fmt/format.h>
 
+#include "runtime/graph/gradient.h"
 #include "runtime/ops/families.h"
 #include "runtime/ops/movement.h"
 
@@ -45,7 +46,8 @@ std::span<const OpDef> dropout_ops() {
        .host_inputs = 0b110,
        .rows = rows_of_first,
        .layout = LayoutRule::kAny,
-       .bf16 = Bf16Rule::kStore},
+       .bf16 = Bf16Rule::kStore,
+       .gradient = [](GradientContext& g) { g.set(0, g.dy()); }},
   };
   return ops;
 }

@@ -5,55 +5,28 @@
 
 #include "runtime/ops/along_axis.h"
 #include "runtime/ops/families.h"
+#include "runtime/ops/norm.h"
 #include "runtime/ops/pointwise.h"
 
 namespace tandem {
 namespace {
 
-// One vector: `size` elements, row-major in x. Scale and bias element of its i-th element: (first(vector) + i / repeat) % count.
-struct NormParams {
-  std::int64_t vectors = 0, size = 0;
-  std::int64_t repeat = 1;                 // neighbours that share a scale
-  std::int64_t per_vector = 0, count = 1;  // vector v begins at scale element v * per_vector % count
-  float epsilon = 1e-5f;
-  bool centred = true;  // false: RMS, the mean is not taken out
-};
-
 void infer_instance(InferContext& c) {
-  c.expect_dtype(0, kFloatTypes);
-  c.expect_rank(0, 3, 8);
-  const Shape& x = c.shape(0);
-  const bool group = c.node().op == "GroupNormalization";
-  const std::int64_t groups = group ? c.attributes().integer("num_groups") : x[1];
-  if (groups < 1 || x[1] % groups != 0)
-    throw InvalidModel("num_groups " + std::to_string(groups) + " does not divide the " + std::to_string(x[1]) + " channels");
+  const NormParams p = group_norm_params(c, c.node().op == "InstanceNormalization");
   for (const std::size_t i : {1u, 2u}) {
-    if (c.shape(i) != Shape{x[1]})
+    if (c.shape(i) != Shape{p.count})
       throw InvalidModel("operand " + std::to_string(i) + " must have one value per channel, has shape " + to_string(c.shape(i)));
     c.expect_same_dtype(0, i);
   }
-  NormParams p;
-  p.vectors = x[0] * groups;
-  p.repeat = elements(std::span(x).subspan(2));
-  p.size = x[1] / groups * p.repeat;
-  p.per_vector = x[1] / groups;
-  p.count = x[1];
-  p.epsilon = c.attributes().real("epsilon", 1e-5f);
-  c.set_output(0, c.dtype(0), x);
+  c.set_output(0, c.dtype(0), c.shape(0));
   c.set_params(p);
 }
 
 void infer_layer(InferContext& c) {
-  c.expect_dtype(0, kFloatTypes);
+  const NormParams p = layer_norm_params(c, c.node().op == "LayerNormalization");
   const Shape& x = c.shape(0);
   const auto axis = static_cast<std::size_t>(normalise_axis(c.attributes().integer("axis", -1), c.rank(0)));
   const auto normalised = std::span(x).subspan(axis);
-  NormParams p;
-  p.vectors = elements(std::span(x).first(axis));
-  p.size = elements(normalised);
-  p.count = std::max<std::int64_t>(1, p.size);
-  p.centred = c.node().op == "LayerNormalization";
-  p.epsilon = c.attributes().real("epsilon", 1e-5f);
   for (const std::size_t i : {1u, 2u}) {
     if (!c.has_input(i)) continue;
     const Shape& s = c.shape(i);
@@ -77,21 +50,6 @@ void infer_layer(InferContext& c) {
 }
 
 template <class T>
-struct Statistics {
-  double mean = 0, inv_std = 0;
-  Statistics(const T* x, const NormParams& p) {
-    const auto n = static_cast<double>(p.size);
-    if (p.centred) {
-      for (std::int64_t i = 0; i < p.size; ++i) mean += static_cast<double>(x[i]);
-      mean /= n;
-    }
-    double squares = 0;
-    for (std::int64_t i = 0; i < p.size; ++i) squares += (static_cast<double>(x[i]) - mean) * (static_cast<double>(x[i]) - mean);
-    inv_std = 1 / std::sqrt(squares / n + static_cast<double>(p.epsilon));
-  }
-};
-
-template <class T>
 Kernel kernel(const CpuContext& c) {
   const NormParams p = c.params<NormParams>();
   const std::int64_t scales = c.has_input(1) ? c.in[1].size() : 0, biases = c.has_input(2) ? c.in[2].size() : 0;
@@ -100,9 +58,9 @@ Kernel kernel(const CpuContext& c) {
   const auto one = [=](const KernelArgs& k, std::int64_t v) {
     const T* x = k.input<T>(0) + v * p.size;
     T* y = k.output<T>(0) + v * p.size;
-    const Statistics<T> s(x, p);
+    const NormStatistics<T> s(x, p);
     const T mean = static_cast<T>(s.mean), inv_std = static_cast<T>(s.inv_std);
-    const std::int64_t first = v * p.per_vector % p.count;
+    const std::int64_t first = p.first(v);
     for (std::int64_t begin = 0; begin < p.size; begin += p.repeat) {
       const std::int64_t at = (first + begin / p.repeat) % p.count;
       const T scale = scales ? k.input<T>(1)[scales == 1 ? 0 : at] : T{1}, bias = biases ? k.input<T>(2)[biases == 1 ? 0 : at] : T{0};
@@ -182,13 +140,67 @@ Rows rows_of_mvn(const RowContext& c) {
 
 }  // namespace
 
+NormParams group_norm_params(const InferContext& c, bool one_channel_each) {
+  c.expect_dtype(0, kFloatTypes);
+  c.expect_rank(0, 3, 8);
+  const Shape& x = c.shape(0);
+  const std::int64_t groups = one_channel_each ? x[1] : c.attributes().integer("num_groups");
+  if (groups < 1 || x[1] % groups != 0)
+    throw InvalidModel("num_groups " + std::to_string(groups) + " does not divide the " + std::to_string(x[1]) + " channels");
+  NormParams p;
+  p.vectors = x[0] * groups;
+  p.repeat = elements(std::span(x).subspan(2));
+  p.size = x[1] / groups * p.repeat;
+  p.per_vector = x[1] / groups;
+  p.count = x[1];
+  p.epsilon = c.attributes().real("epsilon", 1e-5f);
+  return p;
+}
+
+NormParams layer_norm_params(const InferContext& c, bool centred) {
+  c.expect_dtype(0, kFloatTypes);
+  const Shape& x = c.shape(0);
+  const auto axis = static_cast<std::size_t>(normalise_axis(c.attributes().integer("axis", -1), c.rank(0)));
+  NormParams p;
+  p.vectors = elements(std::span(x).first(axis));
+  p.size = elements(std::span(x).subspan(axis));
+  p.count = std::max<std::int64_t>(1, p.size);
+  p.centred = centred;
+  p.epsilon = c.attributes().real("epsilon", 1e-5f);
+  return p;
+}
+
 std::span<const OpDef> norm_ops() {
   static const OpDef ops[] = {
-      {.name = "InstanceNormalization", .min_inputs = 3, .max_inputs = 3, .infer = infer_instance, .cpu = cpu, .rows = rows},
-      {.name = "GroupNormalization", .min_inputs = 3, .max_inputs = 3, .infer = infer_instance, .cpu = cpu, .rows = rows},
-      {.name = "LayerNormalization", .min_inputs = 2, .max_inputs = 3, .max_outputs = 3, .infer = infer_layer, .cpu = cpu, .rows = rows},
-      {.name = "RMSNormalization", .min_inputs = 2, .max_inputs = 2, .infer = infer_layer, .cpu = cpu, .rows = rows},
-      {.name = "MeanVarianceNormalization", .infer = infer_mvn, .cpu = mvn, .rows = rows_of_mvn, .layout = LayoutRule::kAny},
+      {.name = "InstanceNormalization",
+       .min_inputs = 3,
+       .max_inputs = 3,
+       .infer = infer_instance,
+       .cpu = cpu,
+       .rows = rows,
+       .gradient = group_norm_gradient},
+      {.name = "GroupNormalization",
+       .min_inputs = 3,
+       .max_inputs = 3,
+       .infer = infer_instance,
+       .cpu = cpu,
+       .rows = rows,
+       .gradient = group_norm_gradient},
+      {.name = "LayerNormalization",
+       .min_inputs = 2,
+       .max_inputs = 3,
+       .max_outputs = 3,
+       .infer = infer_layer,
+       .cpu = cpu,
+       .rows = rows,
+       .gradient = layer_norm_gradient},
+      {.name = "RMSNormalization", .min_inputs = 2, .max_inputs = 2, .infer = infer_layer, .cpu = cpu, .rows = rows, .gradient = layer_norm_gradient},
+      {.name = "MeanVarianceNormalization",
+       .infer = infer_mvn,
+       .cpu = mvn,
+       .rows = rows_of_mvn,
+       .layout = LayoutRule::kAny,
+       .gradient = mean_variance_gradient},
   };
   return ops;
 }
