@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "runtime/cpu/elementwise_hwy.h"
+#include "runtime/ops/activation_gradient.h"
 #include "runtime/ops/families.h"
 #include "runtime/ops/pointwise.h"
 
@@ -138,7 +139,7 @@ Kernel cpu(CpuContext& c) {
   return map_kernel("hwy", c.out[0], c.in, std::move(body));
 }
 
-constexpr OpDef activation(std::string_view name) { return pointwise_op(name, 1, 1, infer, cpu); }
+constexpr OpDef activation(std::string_view name) { return with_gradient(pointwise_op(name, 1, 1, infer, cpu), activation_gradient); }
 
 }  // namespace
 

@@ -3,6 +3,7 @@
 
 #include "runtime/ops/along_axis.h"
 #include "runtime/ops/families.h"
+#include "runtime/ops/gradient_support.h"
 #include "runtime/ops/pointwise.h"
 
 namespace tandem {
@@ -115,6 +116,13 @@ Kernel cumsum(CpuContext& c) {
 
 Rows rows_of_cumsum(const RowContext& c) { return c.params<CumSumParams>().axis == 0 ? Rows::mixed() : rows_of_first(c); }
 
+void cumsum_gradient(GradientContext& c) {
+  const auto& p = c.params<CumSumParams>();
+  Attributes a = attribute("exclusive", std::int64_t{p.exclusive});
+  a.set("reverse", std::int64_t{!p.reverse});
+  c.set(0, c.emit("CumSum", {c.dy(), c.ints({static_cast<std::int64_t>(p.axis)})}, std::move(a)));
+}
+
 }  // namespace
 
 std::span<const OpDef> arg_ops() {
@@ -128,7 +136,8 @@ std::span<const OpDef> arg_ops() {
        .cpu = cumsum,
        .host_inputs = 2,
        .rows = rows_of_cumsum,
-       .layout = LayoutRule::kAny},
+       .layout = LayoutRule::kAny,
+       .gradient = cumsum_gradient},
   };
   return ops;
 }

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "runtime/ops/families.h"
+#include "runtime/ops/gradient_support.h"
 #include "runtime/ops/pointwise.h"
 
 namespace tandem {
@@ -106,13 +107,45 @@ void infer_mod(InferContext& c) {
 
 Kernel mod(CpuContext& c) { return c.params<ModParams>().fmod ? arithmetic<FmodOp>(c) : arithmetic<ModOp>(c); }
 
+void add_gradient(GradientContext& c) {
+  c.set_summed(0, c.dy());
+  c.set_summed(1, c.dy());
+}
+
+void sub_gradient(GradientContext& c) {
+  c.set_summed(0, c.dy());
+  if (c.wants(1)) c.set(1, c.emit("Neg", {c.sum_to(c.dy(), c.shape(c.input(1)))}));
+}
+
+void mul_gradient(GradientContext& c) {
+  for (const std::size_t i : {0u, 1u}) {
+    if (c.wants(i)) c.set_summed(i, c.emit("Mul", {c.dy(), c.input(1 - i)}));
+  }
+}
+
+void div_gradient(GradientContext& c) {
+  const ValueId part = c.emit("Div", {c.dy(), c.input(1)});
+  c.set_summed(0, part);
+  if (c.wants(1)) c.set(1, c.emit("Neg", {c.sum_to(c.emit("Mul", {part, c.output()}), c.shape(c.input(1)))}));
+}
+
+// Floats: y = a - b q with q = a / b, truncated; q is flat.
+void mod_gradient(GradientContext& c) {
+  c.set_summed(0, c.dy());
+  if (!c.wants(1)) return;
+  const ValueId q = c.emit("Round", {c.emit("Div", {c.emit("Sub", {c.input(0), c.output()}), c.input(1)})});
+  c.set(1, c.emit("Neg", {c.sum_to(c.emit("Mul", {c.dy(), q}), c.shape(c.input(1)))}));
+}
+
 }  // namespace
 
 std::span<const OpDef> arithmetic_ops() {
   static const OpDef ops[] = {
-      pointwise_op("Add", 2, 2, infer_arithmetic, arithmetic<AddOp>), pointwise_op("Sub", 2, 2, infer_arithmetic, arithmetic<SubOp>),
-      pointwise_op("Mul", 2, 2, infer_arithmetic, arithmetic<MulOp>), pointwise_op("Div", 2, 2, infer_arithmetic, arithmetic<DivOp>),
-      pointwise_op("Mod", 2, 2, infer_mod, mod, Bf16Rule::kWiden),
+      with_gradient(pointwise_op("Add", 2, 2, infer_arithmetic, arithmetic<AddOp>), add_gradient),
+      with_gradient(pointwise_op("Sub", 2, 2, infer_arithmetic, arithmetic<SubOp>), sub_gradient),
+      with_gradient(pointwise_op("Mul", 2, 2, infer_arithmetic, arithmetic<MulOp>), mul_gradient),
+      with_gradient(pointwise_op("Div", 2, 2, infer_arithmetic, arithmetic<DivOp>), div_gradient),
+      with_gradient(pointwise_op("Mod", 2, 2, infer_mod, mod, Bf16Rule::kWiden), mod_gradient),
   };
   return ops;
 }

@@ -8,6 +8,7 @@
 #include "runtime/base/dtype_onnx.h"
 #include "runtime/cpu/strided.h"
 #include "runtime/ops/families.h"
+#include "runtime/ops/gradient_support.h"
 #include "runtime/ops/pointwise.h"
 
 namespace tandem {
@@ -97,12 +98,21 @@ Rows rows(const RowContext& c) {
   return !out.empty() && out[0] == c.inputs[0].per_sample * c.batch ? c.inputs[0] : Rows::mixed();
 }
 
+void gradient(GradientContext& c) { c.set(0, c.emit("Cast", {c.dy()}, attribute("to", dtype_to_onnx(c.dtype(c.input(0)))))); }
+
 }  // namespace
 
 std::span<const OpDef> cast_ops() {
   static const OpDef ops[] = {
-      {.name = "Cast", .infer = infer_cast, .cpu = cpu, .rows = rows, .layout = LayoutRule::kAny},
-      {.name = "CastLike", .min_inputs = 2, .max_inputs = 2, .infer = infer_cast_like, .cpu = cpu, .rows = rows, .layout = LayoutRule::kAny},
+      {.name = "Cast", .infer = infer_cast, .cpu = cpu, .rows = rows, .layout = LayoutRule::kAny, .gradient = gradient},
+      {.name = "CastLike",
+       .min_inputs = 2,
+       .max_inputs = 2,
+       .infer = infer_cast_like,
+       .cpu = cpu,
+       .rows = rows,
+       .layout = LayoutRule::kAny,
+       .gradient = gradient},
   };
   return ops;
 }

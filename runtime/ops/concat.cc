@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "runtime/ops/families.h"
+#include "runtime/ops/gradient_support.h"
 #include "runtime/ops/movement.h"
 
 namespace tandem {
@@ -112,6 +113,32 @@ Kernel cpu_split(CpuContext& c) {
 
 Rows rows_split(const RowContext& c) { return c.params<Parts>().axis != 0 && c.inputs[0].is_batched() ? c.inputs[0] : Rows::mixed(); }
 
+void concat_gradient(GradientContext& c) {
+  const auto& p = c.params<Parts>();
+  const auto parts = c.emit("Split", {c.dy(), c.ints(p.sizes)}, attribute("axis", static_cast<std::int64_t>(p.axis)), p.sizes.size());
+  for (std::size_t i = 0; i < parts.size(); ++i) c.set(i, parts[i]);
+}
+
+void split_gradient(GradientContext& c) {
+  const auto& p = c.params<Parts>();
+  const Shape x = c.shape(c.input(0));
+  std::vector<ValueId> parts;
+  std::int64_t missing = x[p.axis];  // the last parts may have no output
+  ValueId any = kNoValue;
+  for (std::size_t i = 0; i < c.node().outputs.size(); ++i) any = any == kNoValue ? c.dy(i) : any;
+  const auto zero_part = [&](std::int64_t size) {
+    Shape s = x;
+    s[p.axis] = size;
+    return zeros(c, any, std::move(s));
+  };
+  for (std::size_t i = 0; i < c.node().outputs.size(); ++i) {
+    parts.push_back(c.dy(i) == kNoValue ? zero_part(p.sizes[i]) : c.dy(i));
+    missing -= p.sizes[i];
+  }
+  if (missing > 0) parts.push_back(zero_part(missing));
+  c.set(0, c.emit("Concat", std::move(parts), attribute("axis", static_cast<std::int64_t>(p.axis))));
+}
+
 }  // namespace
 
 std::span<const OpDef> concat_ops() {
@@ -123,7 +150,8 @@ std::span<const OpDef> concat_ops() {
        .data_inputs = 0xffffffffu,
        .rows = rows_concat,
        .layout = LayoutRule::kAny,
-       .bf16 = Bf16Rule::kStore},
+       .bf16 = Bf16Rule::kStore,
+       .gradient = concat_gradient},
       {.name = "Split",
        .max_inputs = 2,
        .max_outputs = -1,
@@ -132,7 +160,8 @@ std::span<const OpDef> concat_ops() {
        .host_inputs = 2,
        .rows = rows_split,
        .layout = LayoutRule::kAny,
-       .bf16 = Bf16Rule::kStore},
+       .bf16 = Bf16Rule::kStore,
+       .gradient = split_gradient},
   };
   return ops;
 }

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 
+#include "runtime/base/dtype_onnx.h"
 #include "runtime/cpu/strided.h"
 #include "runtime/ops/families.h"
+#include "runtime/ops/gradient_support.h"
 #include "runtime/ops/indices.h"
 #include "runtime/ops/movement.h"
 
@@ -157,6 +159,66 @@ Rows rows_gather_nd(const RowContext& c) {
   return rows && c.inputs[0].per_sample == c.inputs[1].per_sample ? c.inputs[0] : Rows::mixed();
 }
 
+// ---- backward: what was read is added to, in the order of the indices
+
+ValueId scatter_tuples(GradientContext& c, const Shape& to, ValueId tuples, ValueId v) {
+  return c.emit("ScatterND", {zeros(c, v, to), tuples, v}, attribute("reduction", std::string("add")));
+}
+
+ValueId scatter_rows(GradientContext& c, const Shape& to, ValueId indices, ValueId v) {
+  Shape tuples = c.shape(indices);
+  tuples.push_back(1);
+  return scatter_tuples(c, to, c.reshape(indices, tuples), v);
+}
+
+void gather_gradient(GradientContext& c) {
+  const Shape x = c.shape(c.input(0)), indices = c.shape(c.input(1));
+  const std::size_t axis = c.params<Axis>().axis, many = indices.size();
+  if (axis == 0) return c.set(0, scatter_rows(c, x, c.input(1), c.dy()));
+  // the indexed axes to the front, and the result's axis back
+  std::vector<std::int64_t> front, back;
+  for (std::size_t i = 0; i < many; ++i) front.push_back(static_cast<std::int64_t>(axis + i));
+  for (std::size_t i = 0; i < axis; ++i) front.push_back(static_cast<std::int64_t>(i));
+  for (std::size_t i = axis + many; i < x.size() - 1 + many; ++i) front.push_back(static_cast<std::int64_t>(i));
+  for (std::size_t i = 0; i < x.size(); ++i) back.push_back(static_cast<std::int64_t>(i < axis ? i + 1 : i == axis ? 0 : i));
+  Shape table = x;
+  table.erase(table.begin() + static_cast<std::ptrdiff_t>(axis));
+  table.insert(table.begin(), x[axis]);
+  const ValueId moved = c.emit("Transpose", {c.dy()}, attribute("perm", std::move(front)));
+  c.set(0, c.emit("Transpose", {scatter_rows(c, table, c.input(1), moved)}, attribute("perm", std::move(back))));
+}
+
+void gather_elements_gradient(GradientContext& c) {
+  Attributes a = attribute("axis", static_cast<std::int64_t>(c.params<Axis>().axis));
+  a.set("reduction", std::string("add"));
+  c.set(0, c.emit("ScatterElements", {zeros(c, c.dy(), c.shape(c.input(0))), c.input(1), c.dy()}, std::move(a)));
+}
+
+// The place of every tuple along the batch axes.
+Tensor batch_tuples(const Shape& indices, std::size_t batch_dims) {
+  Shape s = indices;
+  s.back() = static_cast<std::int64_t>(batch_dims);
+  Tensor t(DType::kI64, s);
+  s.pop_back();
+  const auto strides = row_major_strides(s);
+  auto values = t.as_mutable<std::int64_t>();
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const std::size_t d = i % batch_dims;
+    values[i] = static_cast<std::int64_t>(i / batch_dims) / strides[d] % s[d];
+  }
+  return t;
+}
+
+void gather_nd_gradient(GradientContext& c) {
+  ValueId tuples = c.input(1);
+  if (const std::size_t batch_dims = c.params<TupleIndex>().batch_dims; batch_dims > 0) {
+    const Shape indices = c.shape(tuples);
+    if (c.dtype(tuples) != DType::kI64) tuples = c.emit("Cast", {tuples}, attribute("to", dtype_to_onnx(DType::kI64)));
+    tuples = c.emit("Concat", {c.constant(batch_tuples(indices, batch_dims)), tuples}, attribute("axis", std::int64_t{-1}));
+  }
+  c.set(0, scatter_tuples(c, c.shape(c.input(0)), tuples, c.dy()));
+}
+
 constexpr OpDef gathering(OpDef op) {
   op.min_inputs = op.max_inputs = 2;
   op.bf16 = Bf16Rule::kStore;
@@ -167,14 +229,15 @@ constexpr OpDef gathering(OpDef op) {
 
 std::span<const OpDef> gather_ops() {
   static const OpDef ops[] = {
-      gathering({.name = "Gather", .infer = infer_gather, .cpu = cpu_gather, .rows = rows_gather}),
+      gathering({.name = "Gather", .infer = infer_gather, .cpu = cpu_gather, .rows = rows_gather, .gradient = gather_gradient}),
       {.name = "GatherElements",
        .min_inputs = 2,
        .max_inputs = 2,
        .infer = infer_gather_elements,
        .cpu = cpu_gather_elements,
-       .rows = rows_gather_elements},
-      gathering({.name = "GatherND", .infer = infer_gather_nd, .cpu = cpu_gather_nd, .rows = rows_gather_nd}),
+       .rows = rows_gather_elements,
+       .gradient = gather_elements_gradient},
+      gathering({.name = "GatherND", .infer = infer_gather_nd, .cpu = cpu_gather_nd, .rows = rows_gather_nd, .gradient = gather_nd_gradient}),
   };
   return ops;
 }

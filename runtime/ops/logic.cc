@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "runtime/ops/families.h"
+#include "runtime/ops/gradient_support.h"
 #include "runtime/ops/pointwise.h"
 
 namespace tandem {
@@ -128,6 +129,11 @@ void infer_boolean(InferContext& c) { infer_broadcast(c, kBoolOnly); }
 void infer_not(InferContext& c) { infer_unary(c, kBoolOnly); }
 void infer_is_nan(InferContext& c) { infer_unary(c, kFloatTypes, DType::kBool); }
 
+void where_gradient(GradientContext& c) {
+  if (c.wants(1)) c.set_summed(1, only_where(c, c.input(0), c.dy()));
+  if (c.wants(2)) c.set_summed(2, only_else(c, c.input(0), c.dy()));
+}
+
 }  // namespace
 
 std::span<const OpDef> logic_ops() {
@@ -141,7 +147,7 @@ std::span<const OpDef> logic_ops() {
       pointwise_op("Or", 2, 2, infer_boolean, boolean<OrOp>),
       pointwise_op("Xor", 2, 2, infer_boolean, boolean<XorOp>),
       pointwise_op("Not", 1, 1, infer_not, logical_not),
-      pointwise_op("Where", 3, 3, infer_where, where),
+      with_gradient(pointwise_op("Where", 3, 3, infer_where, where), where_gradient),
       pointwise_op("IsNaN", 1, 1, infer_is_nan, is_nan),
       pointwise_op("IsInf", 1, 1, infer_is_inf, is_inf),
   };

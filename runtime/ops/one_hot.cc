@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "runtime/ops/families.h"
+#include "runtime/ops/gradient_support.h"
 #include "runtime/ops/movement.h"
 
 namespace tandem {
@@ -118,12 +119,17 @@ Kernel cpu_trilu(CpuContext& c) {
 
 Rows rows_trilu(const RowContext& c) { return c.input_shape(0).size() > 2 ? rows_of_first(c) : Rows::mixed(); }
 
+void trilu_gradient(GradientContext& c) {
+  const auto& p = c.params<Triangle>();
+  c.set(0, c.emit("Trilu", {c.dy(), c.ints({p.k})}, attribute("upper", std::int64_t{p.upper})));
+}
+
 }  // namespace
 
 std::span<const OpDef> one_hot_ops() {
   static const OpDef ops[] = {
       {.name = "OneHot", .min_inputs = 3, .max_inputs = 3, .infer = infer_one_hot, .cpu = cpu_one_hot, .host_inputs = 2, .rows = rows_one_hot},
-      {.name = "Trilu", .max_inputs = 2, .infer = infer_trilu, .cpu = cpu_trilu, .host_inputs = 2, .rows = rows_trilu},
+      {.name = "Trilu", .max_inputs = 2, .infer = infer_trilu, .cpu = cpu_trilu, .host_inputs = 2, .rows = rows_trilu, .gradient = trilu_gradient},
   };
   return ops;
 }

@@ -19,6 +19,7 @@ const Table& table() {
     Table made;
     // clang-format off
     for (const std::span<const OpDef> family : {
+             activation_gradient_ops(),
              activation_ops(),
              arg_ops(),
              arithmetic_ops(),
@@ -31,6 +32,7 @@ const Table& table() {
              conv_transpose_ops(),
              dropout_ops(),
              gather_ops(),
+             gather_sum_ops(),
              identity_ops(),
              logic_ops(),
              loss_ops(),

@@ -1,8 +1,10 @@
 // Pow: the base's type is the result's; the exponent may be of any numeric type.
 #include <cmath>
 
+#include "runtime/base/dtype_onnx.h"
 #include "runtime/cpu/convert.h"
 #include "runtime/ops/families.h"
+#include "runtime/ops/gradient_support.h"
 #include "runtime/ops/pointwise.h"
 
 namespace tandem {
@@ -99,10 +101,34 @@ void infer(InferContext& c) {
   c.set_output(0, c.dtype(0), broadcast(c.shape(0), c.shape(1)));
 }
 
+// One known exponent.
+void power_gradient(GradientContext& c, double e) {
+  if (e == 0) return;
+  const ValueId x = c.input(0), base = e == 1 ? kNoValue : e == 2 ? x : c.emit("Pow", {x, c.number(e - 1)});
+  const ValueId scaled = c.emit("Mul", {c.dy(), c.number(e)});
+  c.set_summed(0, e == 1 ? scaled : c.emit("Mul", {scaled, base}));
+}
+
+// x^e: e x^(e-1), 0 where e is 0; and x^e ln x, 0 where x is 0.
+void gradient(GradientContext& c) {
+  if (const Tensor* known = c.constant(1); known && known->size() == 1) return power_gradient(c, known->to_doubles()[0]);
+  const ValueId dy = c.dy(), x = c.input(0), zero = c.number(0), one = c.number(1);
+  ValueId e = c.input(1);
+  if (c.dtype(e) != c.dtype(x)) e = c.emit("Cast", {e}, attribute("to", dtype_to_onnx(c.dtype(x))));
+  if (c.wants(0)) {
+    const ValueId slope = c.emit("Mul", {e, c.emit("Pow", {x, c.emit("Sub", {e, one})})});
+    c.set_summed(0, c.emit("Mul", {dy, only_else(c, c.emit("Equal", {e, zero}), slope)}));
+  }
+  if (c.wants(1)) {
+    const ValueId log = c.emit("Log", {c.emit("Where", {c.emit("Equal", {x, zero}), one, x})});
+    c.set_summed(1, c.emit("Mul", {c.emit("Mul", {dy, c.output()}), log}));
+  }
+}
+
 }  // namespace
 
 std::span<const OpDef> pow_ops() {
-  static const OpDef ops[] = {pointwise_op("Pow", 2, 2, infer, power, Bf16Rule::kWiden)};
+  static const OpDef ops[] = {with_gradient(pointwise_op("Pow", 2, 2, infer, power, Bf16Rule::kWiden), gradient)};
   return ops;
 }
 

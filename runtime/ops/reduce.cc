@@ -8,11 +8,12 @@
 #include "runtime/cpu/strided.h"
 #include "runtime/ops/families.h"
 #include "runtime/ops/pointwise.h"
+#include "runtime/ops/reduce.h"
 
 namespace tandem {
 namespace {
 
-enum class Kind { kMean, kSum, kMax, kMin, kProd, kL1, kL2, kSumSquare, kLogSum, kLogSumExp };
+using Kind = ReduceKind;
 
 struct Name {
   std::string_view op;
@@ -23,12 +24,6 @@ constexpr Name kNames[] = {{"ReduceMean", Kind::kMean},     {"ReduceSum", Kind::
                            {"ReduceProd", Kind::kProd},     {"ReduceL1", Kind::kL1},
                            {"ReduceL2", Kind::kL2},         {"ReduceSumSquare", Kind::kSumSquare},
                            {"ReduceLogSum", Kind::kLogSum}, {"ReduceLogSumExp", Kind::kLogSumExp}};
-
-struct ReduceParams {
-  Kind kind;
-  std::vector<bool> reduced;  // for each dimension of the input
-  bool keep;
-};
 
 void infer(InferContext& c) {
   ReduceParams p;
@@ -270,6 +265,7 @@ constexpr OpDef reduce(std::string_view name) {
   op.host_inputs = 2;
   op.rows = rows;
   op.layout = LayoutRule::kAny;
+  op.gradient = reduce_gradient;
   return op;
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "runtime/graph/gradient.h"
 #include "runtime/ops/families.h"
 
 namespace tandem {
@@ -99,14 +100,23 @@ void infer_unsqueeze(InferContext& c) {
   c.set_output(0, c.dtype(0), y);
 }
 
+void gradient(GradientContext& c) { c.set(0, c.reshape(c.dy(), c.shape(c.input(0)))); }
+
+constexpr OpDef reshaping(OpDef op) {
+  op.rows = rows_contiguous;
+  op.gradient = gradient;
+  op.view = true;
+  return op;
+}
+
 }  // namespace
 
 std::span<const OpDef> reshape_ops() {
   static const OpDef ops[] = {
-      {.name = "Reshape", .min_inputs = 2, .max_inputs = 2, .infer = infer_reshape, .host_inputs = 2, .rows = rows_contiguous, .view = true},
-      {.name = "Flatten", .infer = infer_flatten, .rows = rows_contiguous, .view = true},
-      {.name = "Squeeze", .min_inputs = 1, .max_inputs = 2, .infer = infer_squeeze, .host_inputs = 2, .rows = rows_contiguous, .view = true},
-      {.name = "Unsqueeze", .min_inputs = 2, .max_inputs = 2, .infer = infer_unsqueeze, .host_inputs = 2, .rows = rows_contiguous, .view = true},
+      reshaping({.name = "Reshape", .min_inputs = 2, .max_inputs = 2, .infer = infer_reshape, .host_inputs = 2}),
+      reshaping({.name = "Flatten", .infer = infer_flatten}),
+      reshaping({.name = "Squeeze", .min_inputs = 1, .max_inputs = 2, .infer = infer_squeeze, .host_inputs = 2}),
+      reshaping({.name = "Unsqueeze", .min_inputs = 2, .max_inputs = 2, .infer = infer_unsqueeze, .host_inputs = 2}),
   };
   return ops;
 }

@@ -8,6 +8,7 @@
 #include "runtime/cpu/convert.h"
 #include "runtime/cpu/strided.h"
 #include "runtime/ops/families.h"
+#include "runtime/ops/gather_sum.h"
 #include "runtime/ops/movement.h"
 #include "runtime/ops/resize_passes.h"
 
@@ -254,6 +255,25 @@ Kernel cpu(CpuContext& c) {
   return kernel;
 }
 
+// The transposed interpolation along every axis; what was extrapolated depends on no element.
+void gradient(GradientContext& c) {
+  const auto& p = c.params<ResizeParams>();
+  std::vector<AxisTaps> maps;
+  for (std::size_t a = 0; a < p.axes.size(); ++a) {
+    if (p.axes[a].identity) continue;
+    ResizeTaps taps = resize_taps(p.rule, p.axes[a]);
+    for (std::int64_t o = 0; o < p.axes[a].out; ++o) {
+      if (o >= taps.inside_begin && o < taps.inside_end) continue;
+      const auto first = static_cast<std::size_t>(o);
+      for (std::int64_t k = taps.first[first]; k < taps.first[first + 1]; ++k) taps.weight[static_cast<std::size_t>(k)] = 0;
+    }
+    maps.push_back({a, transposed(taps, p.axes[a].in)});
+  }
+  // what shrinks most comes first
+  std::stable_sort(maps.begin(), maps.end(), [&](const AxisTaps& a, const AxisTaps& b) { return p.axes[a.axis].scale > p.axes[b.axis].scale; });
+  c.set(0, emit_gather_sum(c, c.dy(), maps));
+}
+
 }  // namespace
 
 std::span<const OpDef> resize_ops() {
@@ -265,7 +285,8 @@ std::span<const OpDef> resize_ops() {
        .host_inputs = 0b1110,
        .rows = rows,
        .layout = LayoutRule::kAny,
-       .bf16 = Bf16Rule::kStore},
+       .bf16 = Bf16Rule::kStore,
+       .gradient = gradient},
   };
   return ops;
 }

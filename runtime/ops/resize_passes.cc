@@ -109,7 +109,24 @@ Place shared_place(Kernel& kernel, DType t, const Shape& shape, Layout layout) {
   return p;
 }
 
+// Sums are floats, for doubles doubles.
+void add_passes(Kernel& kernel, Place at, const Place& end, const std::vector<AxisTaps>& axes) {
+  const DType sums = at.desc.dtype == DType::kF64 ? DType::kF64 : DType::kF32;
+  Shape shape = at.desc.shape;
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    shape[axes[i].axis] = static_cast<std::int64_t>(axes[i].taps.first.size()) - 1;
+    const bool last = i + 1 == axes.size();
+    const Place next = last ? end : shared_place(kernel, sums, shape, end.desc.layout);
+    kernel.stages.push_back(typed_pass(at, next, axes[i].axis, axes[i].taps));
+    at = next;
+  }
+}
+
 }  // namespace
+
+void add_axis_passes(Kernel& kernel, const TensorDesc& in, const TensorDesc& out, const std::vector<AxisTaps>& axes) {
+  add_passes(kernel, {in}, {out}, axes);
+}
 
 void add_resize_passes(Kernel& kernel, const TensorDesc& in, const TensorDesc& out, const ResizeRule& rule, const std::vector<ResizeAxis>& all) {
   std::vector<std::size_t> axes;
@@ -117,23 +134,13 @@ void add_resize_passes(Kernel& kernel, const TensorDesc& in, const TensorDesc& o
     if (!all[a].identity) axes.push_back(a);
   }
   std::stable_sort(axes.begin(), axes.end(), [&](std::size_t a, std::size_t b) { return all[a].scale < all[b].scale; });
-  const bool integers = !is_float(in.dtype);
-  const DType sums = integers || in.dtype == DType::kF64 ? DType::kF64 : DType::kF32;
-  Place at{in};
-  if (integers) {
-    const Place next = shared_place(kernel, sums, in.shape, out.layout);
-    kernel.stages.push_back(convert_stage(at, next));
-    at = next;
-  }
-  Shape shape = in.shape;
-  for (std::size_t i = 0; i < axes.size(); ++i) {
-    shape[axes[i]] = all[axes[i]].out;
-    const bool last = i + 1 == axes.size() && !integers;
-    const Place next = last ? Place{out} : shared_place(kernel, sums, shape, out.layout);
-    kernel.stages.push_back(typed_pass(at, next, axes[i], resize_taps(rule, all[axes[i]])));
-    at = next;
-  }
-  if (integers) kernel.stages.push_back(convert_stage(at, {out}));
+  std::vector<AxisTaps> taps;
+  for (const std::size_t a : axes) taps.push_back({a, resize_taps(rule, all[a])});
+  if (is_float(in.dtype)) return add_passes(kernel, {in}, {out}, taps);
+  const Place wide = shared_place(kernel, DType::kF64, in.shape, out.layout), result = shared_place(kernel, DType::kF64, out.shape, out.layout);
+  kernel.stages.push_back(convert_stage({in}, wide));
+  add_passes(kernel, wide, result, taps);
+  kernel.stages.push_back(convert_stage(result, {out}));
 }
 
 }  // namespace tandem

@@ -7,6 +7,7 @@
 
 #include "runtime/cpu/strided.h"
 #include "runtime/ops/families.h"
+#include "runtime/ops/gradient_support.h"
 #include "runtime/ops/indices.h"
 #include "runtime/ops/movement.h"
 
@@ -150,6 +151,57 @@ Kernel cpu_scatter_nd(CpuContext& c) {
   });
 }
 
+// ---- backward
+
+void expect_differentiable(Reduction r) {
+  if (r != Reduction::kNone && r != Reduction::kAdd) throw Unsupported("only the reductions none and add have gradients");
+}
+
+// The numbers 0, 1, ... of that shape: which update came last where is found by scattering them.
+Tensor numbering(const Shape& shape) {
+  Tensor t(DType::kI64, shape);
+  auto values = t.as_mutable<std::int64_t>();
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<std::int64_t>(i);
+  return t;
+}
+
+void scatter_elements_gradient(GradientContext& c) {
+  const auto p = c.params<Scatter>();
+  expect_differentiable(p.reduction);
+  const Attributes axis = attribute("axis", static_cast<std::int64_t>(p.axis));
+  const ValueId indices = c.input(1);
+  const Shape shape = c.shape(indices);
+  const bool replaces = p.reduction == Reduction::kNone;
+  if (c.wants(0)) c.set(0, replaces ? c.emit("ScatterElements", {c.dy(), indices, zeros(c, c.dy(), shape)}, axis) : c.dy());
+  if (!c.wants(2)) return;
+  ValueId of_updates = c.emit("GatherElements", {c.dy(), indices}, axis);
+  if (replaces) {
+    const ValueId numbers = c.constant(numbering(shape));
+    const ValueId last = c.emit("ScatterElements", {c.constant(Tensor(DType::kI64, c.shape(c.dy()))), indices, numbers}, axis);
+    of_updates = only_where(c, c.emit("Equal", {c.emit("GatherElements", {last, indices}, axis), numbers}), of_updates);
+  }
+  c.set(2, of_updates);
+}
+
+void scatter_nd_gradient(GradientContext& c) {
+  const Reduction reduction = c.params<Scatter>().reduction;
+  expect_differentiable(reduction);
+  const ValueId indices = c.input(1);
+  const bool replaces = reduction == Reduction::kNone;
+  const Shape tuples = c.shape(indices), updates = c.shape(c.input(2)), x = c.shape(c.input(0));
+  if (c.wants(0)) c.set(0, replaces ? c.emit("ScatterND", {c.dy(), indices, zeros(c, c.dy(), updates)}) : c.dy());
+  if (!c.wants(2)) return;
+  ValueId of_updates = c.emit("GatherND", {c.dy(), indices});
+  if (replaces) {
+    const ValueId numbers = c.constant(numbering(Shape(tuples.begin(), tuples.end() - 1)));
+    const ValueId last = c.emit("ScatterND", {c.constant(Tensor(DType::kI64, Shape(x.begin(), x.begin() + tuples.back()))), indices, numbers});
+    Shape rows(updates.size(), 1);
+    std::copy(tuples.begin(), tuples.end() - 1, rows.begin());
+    of_updates = only_where(c, c.reshape(c.emit("Equal", {c.emit("GatherND", {last, indices}), numbers}), rows), of_updates);
+  }
+  c.set(2, of_updates);
+}
+
 }  // namespace
 
 std::span<const OpDef> scatter_ops() {
@@ -160,8 +212,15 @@ std::span<const OpDef> scatter_ops() {
        .infer = infer_scatter_elements,
        .cpu = cpu_scatter_elements,
        .data_inputs = 0b101,
-       .rows = rows_scatter_elements},
-      {.name = "ScatterND", .min_inputs = 3, .max_inputs = 3, .infer = infer_scatter_nd, .cpu = cpu_scatter_nd, .data_inputs = 0b101},
+       .rows = rows_scatter_elements,
+       .gradient = scatter_elements_gradient},
+      {.name = "ScatterND",
+       .min_inputs = 3,
+       .max_inputs = 3,
+       .infer = infer_scatter_nd,
+       .cpu = cpu_scatter_nd,
+       .data_inputs = 0b101,
+       .gradient = scatter_nd_gradient},
   };
   return ops;
 }

@@ -5,6 +5,7 @@
 
 #include "runtime/ops/families.h"
 #include "runtime/ops/movement.h"
+#include "runtime/ops/slice.h"
 
 namespace tandem {
 namespace {
@@ -28,10 +29,6 @@ std::vector<std::int64_t> listed_axes(std::vector<std::int64_t> axes, std::int64
 }
 
 // ---- Slice
-
-struct SliceBox {
-  std::vector<std::int64_t> starts, steps;  // for every axis of the operand
-};
 
 // One axis: numpy's rule after negative values count from the end. With a negative step, an end beyond the last element leaves nothing
 // (the text of the standard; there is no "until the end" but INT64_MIN). Returns the number of elements.
@@ -86,13 +83,6 @@ Rows rows_slice(const RowContext& c) {
 
 // ---- Pad
 
-enum class PadMode { kConstant, kReflect, kEdge, kWrap };
-
-struct Padding {
-  PadMode mode;
-  std::vector<std::int64_t> before, after;  // for every axis; negative ones crop
-};
-
 PadMode pad_mode(const std::string& text) {
   if (text == "constant") return PadMode::kConstant;
   if (text == "reflect") return PadMode::kReflect;
@@ -134,33 +124,6 @@ void infer_pad(InferContext& c) {
   }
   c.set_params(std::move(p));
   c.set_output(0, c.dtype(0), y);
-}
-
-// A stretch of one output axis that is an arithmetic sequence of operand indices; with repeats, the sequence over and over.
-struct Stretch {
-  std::int64_t to, from, step, count, repeats = 1;
-};
-
-std::vector<Stretch> stretches(PadMode mode, std::int64_t dim, std::int64_t before, std::int64_t after) {
-  std::vector<Stretch> s;
-  const std::int64_t left = std::max<std::int64_t>(before, 0), right = std::max<std::int64_t>(after, 0);
-  const std::int64_t first = std::max<std::int64_t>(-before, 0), kept = dim - first - std::max<std::int64_t>(-after, 0);
-  if (mode == PadMode::kReflect) {
-    s.push_back({0, left, -1, left});
-    s.push_back({left + kept, dim - 2, -1, right});
-  } else if (mode == PadMode::kEdge) {
-    s.push_back({0, 0, 0, left});
-    s.push_back({left + kept, dim - 1, 0, right});
-  } else if (left > 0 || right > 0) {
-    const std::int64_t head = left % dim, tail = right % dim;
-    s.push_back({0, dim - head, 1, head});
-    s.push_back({head, 0, 1, dim, left / dim});
-    s.push_back({left + kept, 0, 1, dim, right / dim});
-    s.push_back({left + kept + right - tail, 0, 1, tail});
-  }
-  s.push_back({left, first, 1, kept});
-  std::erase_if(s, [](const Stretch& x) { return x.count <= 0 || x.repeats <= 0; });
-  return s;
 }
 
 // Every combination of the axes' stretches is one copy.
@@ -267,6 +230,28 @@ void infer_center_crop_pad(InferContext& c) {
 
 }  // namespace
 
+std::vector<Stretch> stretches(PadMode mode, std::int64_t dim, std::int64_t before, std::int64_t after) {
+  std::vector<Stretch> s;
+  const std::int64_t left = std::max<std::int64_t>(before, 0), right = std::max<std::int64_t>(after, 0);
+  const std::int64_t first = std::max<std::int64_t>(-before, 0), kept = dim - first - std::max<std::int64_t>(-after, 0);
+  if (mode == PadMode::kReflect) {
+    s.push_back({0, left, -1, left});
+    s.push_back({left + kept, dim - 2, -1, right});
+  } else if (mode == PadMode::kEdge) {
+    s.push_back({0, 0, 0, left});
+    s.push_back({left + kept, dim - 1, 0, right});
+  } else if (left > 0 || right > 0) {
+    const std::int64_t head = left % dim, tail = right % dim;
+    s.push_back({0, dim - head, 1, head});
+    s.push_back({head, 0, 1, dim, left / dim});
+    s.push_back({left + kept, 0, 1, dim, right / dim});
+    s.push_back({left + kept + right - tail, 0, 1, tail});
+  }
+  s.push_back({left, first, 1, kept});
+  std::erase_if(s, [](const Stretch& x) { return x.count <= 0 || x.repeats <= 0; });
+  return s;
+}
+
 std::span<const OpDef> slice_ops() {
   static const OpDef ops[] = {
       {.name = "Slice",
@@ -277,7 +262,8 @@ std::span<const OpDef> slice_ops() {
        .host_inputs = 0b11110,
        .rows = rows_slice,
        .layout = LayoutRule::kAny,
-       .bf16 = Bf16Rule::kStore},
+       .bf16 = Bf16Rule::kStore,
+       .gradient = slice_gradient},
       {.name = "Pad",
        .min_inputs = 2,
        .max_inputs = 4,
@@ -286,7 +272,8 @@ std::span<const OpDef> slice_ops() {
        .host_inputs = 0b1010,
        .rows = rows_pad,
        .layout = LayoutRule::kAny,
-       .bf16 = Bf16Rule::kStore},
+       .bf16 = Bf16Rule::kStore,
+       .gradient = pad_gradient},
       {.name = "CenterCropPad",
        .min_inputs = 2,
        .max_inputs = 2,
@@ -295,7 +282,8 @@ std::span<const OpDef> slice_ops() {
        .host_inputs = 0b10,
        .rows = rows_pad,
        .layout = LayoutRule::kAny,
-       .bf16 = Bf16Rule::kStore},
+       .bf16 = Bf16Rule::kStore,
+       .gradient = pad_gradient},
   };
   return ops;
 }

@@ -4,6 +4,7 @@
 
 #include "runtime/ops/along_axis.h"
 #include "runtime/ops/families.h"
+#include "runtime/ops/gradient_support.h"
 #include "runtime/ops/pointwise.h"
 
 namespace tandem {
@@ -62,6 +63,21 @@ Kernel cpu(CpuContext& c) {
 
 Rows rows(const RowContext& c) { return c.params<SoftmaxParams>().axis == 0 ? Rows::mixed() : rows_of_first(c); }
 
+ValueId sum_along_axis(GradientContext& c, ValueId v) {
+  return c.emit("ReduceSum", {v, c.ints({static_cast<std::int64_t>(c.params<SoftmaxParams>().axis)})});
+}
+
+// y (dy - sum(dy y)); for the logarithm dy - e^y sum(dy).
+void gradient(GradientContext& c) {
+  const ValueId dy = c.dy(), y = c.output();
+  const Kind kind = c.params<SoftmaxParams>().kind;
+  if (kind == Kind::kSoftmax) {
+    c.set(0, c.emit("Mul", {y, c.emit("Sub", {dy, sum_along_axis(c, c.emit("Mul", {dy, y}))})}));
+  } else if (kind == Kind::kLogSoftmax) {
+    c.set(0, c.emit("Sub", {dy, c.emit("Mul", {c.emit("Exp", {y}), sum_along_axis(c, dy)})}));
+  }
+}
+
 constexpr OpDef softmax(std::string_view name) {
   OpDef op;
   op.name = name;
@@ -69,6 +85,7 @@ constexpr OpDef softmax(std::string_view name) {
   op.cpu = cpu;
   op.rows = rows;
   op.layout = LayoutRule::kAny;
+  op.gradient = gradient;
   return op;
 }
 

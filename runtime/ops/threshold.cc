@@ -4,7 +4,9 @@
 #include <cmath>
 
 #include "runtime/cpu/elementwise_hwy.h"
+#include "runtime/ops/activation_gradient.h"
 #include "runtime/ops/families.h"
+#include "runtime/ops/gradient_support.h"
 #include "runtime/ops/pointwise.h"
 
 namespace tandem {
@@ -138,8 +140,38 @@ Kernel threshold(CpuContext& c) {
   return map_kernel("plain", c.out[0], c.in, std::move(body));
 }
 
+void prelu_gradient(GradientContext& c) {
+  const ValueId dy = c.dy(), x = c.input(0), slope = c.input(1), zero = c.number(0);
+  if (c.wants(0)) c.set(0, c.emit("Where", {c.emit("Less", {x, zero}), c.emit("Mul", {dy, slope}), dy}));
+  if (c.wants(1)) c.set_summed(1, c.emit("Mul", {dy, c.emit("Min", {x, zero})}));
+}
+
+// The general form: bounds that are computed, or float64. What is cut off goes to the bound that did it.
+void clip_gradient(GradientContext& c) {
+  const bool fixed = (!c.has_input(1) || c.constant(1)) && (!c.has_input(2) || c.constant(2));
+  if (fixed && c.dtype(c.input(0)) == DType::kF32) return activation_gradient(c);
+  ValueId to_x = c.dy(), raised = c.input(0);
+  ValueId low = kNoValue, high = kNoValue;
+  if (c.has_input(1)) {
+    low = c.reshape(c.input(1), {});
+    raised = c.emit("Max", {c.input(0), low});
+  }
+  if (c.has_input(2)) {
+    high = c.reshape(c.input(2), {});
+    const ValueId cut = c.emit("Greater", {raised, high});
+    if (c.wants(2)) c.set(2, c.reshape(c.sum_to(only_where(c, cut, to_x), {}), c.shape(c.input(2))));
+    to_x = only_else(c, cut, to_x);
+  }
+  if (c.has_input(1)) {
+    const ValueId cut = c.emit("Less", {c.input(0), low});
+    if (c.wants(1)) c.set(1, c.reshape(c.sum_to(only_where(c, cut, to_x), {}), c.shape(c.input(1))));
+    to_x = only_else(c, cut, to_x);
+  }
+  c.set(0, to_x);
+}
+
 constexpr OpDef clip_op() {
-  OpDef op = pointwise_op("Clip", 1, 3, infer_clip, clip);
+  OpDef op = with_gradient(pointwise_op("Clip", 1, 3, infer_clip, clip), clip_gradient);
   op.data_inputs = 1;
   op.rows = rows_of_first;  // the bounds are scalars, whatever the batch
   return op;
@@ -150,9 +182,9 @@ constexpr OpDef clip_op() {
 std::span<const OpDef> threshold_ops() {
   static const OpDef ops[] = {
       clip_op(),
-      pointwise_op("PRelu", 2, 2, infer_prelu, prelu),
-      pointwise_op("ThresholdedRelu", 1, 1, infer_thresholded_relu, threshold<ThresholdedRelu, true>),
-      pointwise_op("Shrink", 1, 1, infer_shrink, threshold<Shrink, false>),
+      with_gradient(pointwise_op("PRelu", 2, 2, infer_prelu, prelu), prelu_gradient),
+      with_gradient(pointwise_op("ThresholdedRelu", 1, 1, infer_thresholded_relu, threshold<ThresholdedRelu, true>), activation_gradient),
+      with_gradient(pointwise_op("Shrink", 1, 1, infer_shrink, threshold<Shrink, false>), activation_gradient),
   };
   return ops;
 }

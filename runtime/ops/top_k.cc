@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "runtime/ops/families.h"
+#include "runtime/ops/gradient_support.h"
 
 namespace tandem {
 namespace {
@@ -100,11 +101,28 @@ Kernel cpu(CpuContext& c) {
 
 Rows rows(const RowContext& c) { return c.params<Selection>().axis != 0 ? rows_of_first(c) : Rows::mixed(); }
 
+void gradient(GradientContext& c) {
+  if (c.dy(0) == kNoValue) return;
+  const bool indexed = c.node().outputs.size() > 1 && c.output(1) != kNoValue;
+  const ValueId indices = indexed ? c.output(1) : c.emit("TopK", {c.input(0), c.input(1)}, c.attributes(), 2)[1];
+  Attributes a = attribute("axis", static_cast<std::int64_t>(c.params<Selection>().axis));
+  a.set("reduction", std::string("add"));
+  c.set(0, c.emit("ScatterElements", {zeros(c, c.dy(), c.shape(c.input(0))), indices, c.dy()}, std::move(a)));
+}
+
 }  // namespace
 
 std::span<const OpDef> top_k_ops() {
   static const OpDef ops[] = {
-      {.name = "TopK", .min_inputs = 2, .max_inputs = 2, .max_outputs = 2, .infer = infer, .cpu = cpu, .host_inputs = 2, .rows = rows},
+      {.name = "TopK",
+       .min_inputs = 2,
+       .max_inputs = 2,
+       .max_outputs = 2,
+       .infer = infer,
+       .cpu = cpu,
+       .host_inputs = 2,
+       .rows = rows,
+       .gradient = gradient},
   };
   return ops;
 }

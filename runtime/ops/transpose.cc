@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "runtime/ops/families.h"
+#include "runtime/ops/gradient_support.h"
 #include "runtime/ops/movement.h"
 
 namespace tandem {
@@ -151,6 +152,45 @@ Kernel cpu_tile(CpuContext& c) {
   return move_kernel("plain:tile", c.out, {{0, 0, StridedCopy(box, {c.in[0].dtype, box_from}, {c.out[0].dtype, box_to})}});
 }
 
+// ---- backward
+
+void transpose_gradient(GradientContext& c) {
+  const auto& perm = c.params<Transposition>().perm;
+  std::vector<std::int64_t> inverse(perm.size());
+  for (std::size_t i = 0; i < perm.size(); ++i) inverse[perm[i]] = static_cast<std::int64_t>(i);
+  c.set(0, c.emit("Transpose", {c.dy()}, attribute("perm", std::move(inverse))));
+}
+
+void depth_to_space_gradient(GradientContext& c) {
+  const auto blocks = c.params<Blocks>();
+  if (!blocks.column_row_depth) return c.set(0, c.emit("SpaceToDepth", {c.dy()}, attribute("blocksize", blocks.size)));
+  const Shape x = c.shape(c.input(0));
+  const std::int64_t b = blocks.size;
+  const ValueId parts = c.reshape(c.dy(), {x[0], x[1] / (b * b), x[2], b, x[3], b});
+  const ValueId moved = c.emit("Transpose", {parts}, attribute("perm", std::vector<std::int64_t>{0, 1, 3, 5, 2, 4}));
+  c.set(0, c.reshape(moved, x));
+}
+
+void space_to_depth_gradient(GradientContext& c) { c.set(0, c.emit("DepthToSpace", {c.dy()}, attribute("blocksize", c.params<Blocks>().size))); }
+
+void expand_gradient(GradientContext& c) { c.set_summed(0, c.dy()); }
+
+void tile_gradient(GradientContext& c) {
+  const Shape x = c.shape(c.input(0)), y = c.shape(c.output());
+  Shape parts;
+  std::vector<std::int64_t> axes;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const std::int64_t repeats = x[i] == 0 ? 0 : y[i] / x[i];
+    if (repeats != 1) {
+      axes.push_back(static_cast<std::int64_t>(parts.size()));
+      parts.push_back(repeats);
+    }
+    parts.push_back(x[i]);
+  }
+  if (axes.empty()) return c.set(0, c.dy());
+  c.set(0, c.reshape(c.emit("ReduceSum", {c.reshape(c.dy(), parts), c.ints(axes)}), x));
+}
+
 constexpr OpDef moving(OpDef op) {
   op.layout = LayoutRule::kAny;
   op.bf16 = Bf16Rule::kStore;
@@ -161,11 +201,33 @@ constexpr OpDef moving(OpDef op) {
 
 std::span<const OpDef> transpose_ops() {
   static const OpDef ops[] = {
-      moving({.name = "Transpose", .infer = infer_transpose, .cpu = cpu_transpose, .rows = rows_transpose}),
-      moving({.name = "DepthToSpace", .infer = infer_depth_to_space, .cpu = cpu_depth_to_space, .rows = rows_of_first}),
-      moving({.name = "SpaceToDepth", .infer = infer_space_to_depth, .cpu = cpu_space_to_depth, .rows = rows_of_first}),
-      moving({.name = "Expand", .min_inputs = 2, .max_inputs = 2, .infer = infer_expand, .cpu = cpu_expand, .host_inputs = 2, .rows = rows_expand}),
-      moving({.name = "Tile", .min_inputs = 2, .max_inputs = 2, .infer = infer_tile, .cpu = cpu_tile, .host_inputs = 2, .rows = rows_of_first}),
+      moving({.name = "Transpose", .infer = infer_transpose, .cpu = cpu_transpose, .rows = rows_transpose, .gradient = transpose_gradient}),
+      moving({.name = "DepthToSpace",
+              .infer = infer_depth_to_space,
+              .cpu = cpu_depth_to_space,
+              .rows = rows_of_first,
+              .gradient = depth_to_space_gradient}),
+      moving({.name = "SpaceToDepth",
+              .infer = infer_space_to_depth,
+              .cpu = cpu_space_to_depth,
+              .rows = rows_of_first,
+              .gradient = space_to_depth_gradient}),
+      moving({.name = "Expand",
+              .min_inputs = 2,
+              .max_inputs = 2,
+              .infer = infer_expand,
+              .cpu = cpu_expand,
+              .host_inputs = 2,
+              .rows = rows_expand,
+              .gradient = expand_gradient}),
+      moving({.name = "Tile",
+              .min_inputs = 2,
+              .max_inputs = 2,
+              .infer = infer_tile,
+              .cpu = cpu_tile,
+              .host_inputs = 2,
+              .rows = rows_of_first,
+              .gradient = tile_gradient}),
   };
   return ops;
 }

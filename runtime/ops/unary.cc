@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "runtime/ops/families.h"
+#include "runtime/ops/gradient_support.h"
 #include "runtime/ops/pointwise.h"
 
 namespace tandem {
@@ -102,7 +103,25 @@ Kernel unary(CpuContext& c) {
   return map_kernel("plain", c.out[0], c.in, std::move(body));
 }
 
+// dx = dy times ...
+void sqrt_gradient(GradientContext& c) { c.set(0, c.emit("Div", {c.emit("Mul", {c.dy(), c.number(0.5)}), c.output()})); }
+void exp_gradient(GradientContext& c) { c.set(0, c.emit("Mul", {c.dy(), c.output()})); }
+void log_gradient(GradientContext& c) { c.set(0, c.emit("Div", {c.dy(), c.input(0)})); }
+void reciprocal_gradient(GradientContext& c) {
+  const ValueId y = c.output();
+  c.set(0, c.emit("Mul", {c.emit("Mul", {c.emit("Neg", {c.dy()}), y}), y}));
+}
+void sin_gradient(GradientContext& c) { c.set(0, c.emit("Mul", {c.dy(), c.emit("Cos", {c.input(0)})})); }
+void cos_gradient(GradientContext& c) { c.set(0, c.emit("Mul", {c.emit("Neg", {c.dy()}), c.emit("Sin", {c.input(0)})})); }
+void neg_gradient(GradientContext& c) { c.set(0, c.emit("Neg", {c.dy()})); }
+void abs_gradient(GradientContext& c) { c.set(0, c.emit("Mul", {c.dy(), c.emit("Sign", {c.input(0)})})); }
+
 void infer_float(InferContext& c) { infer_unary(c, kFloatTypes); }
+
+constexpr OpDef widening(std::string_view name, Kernel (*cpu)(CpuContext&), void (*gradient)(GradientContext&)) {
+  return with_gradient(pointwise_op(name, 1, 1, infer_float, cpu, Bf16Rule::kWiden), gradient);
+}
+
 void infer_signed(InferContext& c) { infer_unary(c, kSignedTypes); }
 void infer_number(InferContext& c) { infer_unary(c, kNumericTypes); }
 
@@ -110,18 +129,18 @@ void infer_number(InferContext& c) { infer_unary(c, kNumericTypes); }
 
 std::span<const OpDef> unary_ops() {
   static const OpDef ops[] = {
-      pointwise_op("Sqrt", 1, 1, infer_float, unary<SqrtOp, true>, Bf16Rule::kWiden),
-      pointwise_op("Exp", 1, 1, infer_float, unary<ExpOp, true>, Bf16Rule::kWiden),
-      pointwise_op("Log", 1, 1, infer_float, unary<LogOp, true>, Bf16Rule::kWiden),
-      pointwise_op("Reciprocal", 1, 1, infer_float, unary<ReciprocalOp, true>, Bf16Rule::kWiden),
-      pointwise_op("Sin", 1, 1, infer_float, unary<SinOp, true>, Bf16Rule::kWiden),
-      pointwise_op("Cos", 1, 1, infer_float, unary<CosOp, true>, Bf16Rule::kWiden),
-      pointwise_op("Floor", 1, 1, infer_float, unary<FloorOp, true>),
-      pointwise_op("Ceil", 1, 1, infer_float, unary<CeilOp, true>),
-      pointwise_op("Round", 1, 1, infer_float, unary<RoundOp, true>),
-      pointwise_op("Neg", 1, 1, infer_signed, unary<NegOp, false>),
-      pointwise_op("Abs", 1, 1, infer_number, unary<AbsOp, false>),
-      pointwise_op("Sign", 1, 1, infer_number, unary<SignOp, false>),
+      widening("Sqrt", unary<SqrtOp, true>, sqrt_gradient),
+      widening("Exp", unary<ExpOp, true>, exp_gradient),
+      widening("Log", unary<LogOp, true>, log_gradient),
+      widening("Reciprocal", unary<ReciprocalOp, true>, reciprocal_gradient),
+      widening("Sin", unary<SinOp, true>, sin_gradient),
+      widening("Cos", unary<CosOp, true>, cos_gradient),
+      with_gradient(pointwise_op("Floor", 1, 1, infer_float, unary<FloorOp, true>), zero_gradient),
+      with_gradient(pointwise_op("Ceil", 1, 1, infer_float, unary<CeilOp, true>), zero_gradient),
+      with_gradient(pointwise_op("Round", 1, 1, infer_float, unary<RoundOp, true>), zero_gradient),
+      with_gradient(pointwise_op("Neg", 1, 1, infer_signed, unary<NegOp, false>), neg_gradient),
+      with_gradient(pointwise_op("Abs", 1, 1, infer_number, unary<AbsOp, false>), abs_gradient),
+      with_gradient(pointwise_op("Sign", 1, 1, infer_number, unary<SignOp, false>), zero_gradient),
   };
   return ops;
 }

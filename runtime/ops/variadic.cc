@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "runtime/ops/families.h"
+#include "runtime/ops/gradient_support.h"
 #include "runtime/ops/pointwise.h"
 
 namespace tandem {
@@ -66,14 +67,36 @@ Kernel variadic(CpuContext& c) {
 void infer_number(InferContext& c) { infer_broadcast(c, kNumericTypes); }
 void infer_float(InferContext& c) { infer_broadcast(c, kFloatTypes); }
 
+// Among equal operands the first one gets the gradient.
+void choice_gradient(GradientContext& c) {
+  ValueId left = c.dy();
+  const std::size_t operands = c.node().inputs.size();
+  for (std::size_t i = 0; i < operands; ++i) {
+    if (i + 1 == operands) return c.set_summed(i, left);
+    const ValueId chosen = c.emit("Equal", {c.input(i), c.output()});
+    if (c.wants(i)) c.set_summed(i, only_where(c, chosen, left));
+    left = only_else(c, chosen, left);
+  }
+}
+
+void sum_gradient(GradientContext& c) {
+  for (std::size_t i = 0; i < c.node().inputs.size(); ++i) c.set_summed(i, c.dy());
+}
+
+void mean_gradient(GradientContext& c) {
+  const std::size_t operands = c.node().inputs.size();
+  const ValueId share = c.emit("Div", {c.dy(), c.number(static_cast<double>(operands))});
+  for (std::size_t i = 0; i < operands; ++i) c.set_summed(i, share);
+}
+
 }  // namespace
 
 std::span<const OpDef> variadic_ops() {
   static const OpDef ops[] = {
-      pointwise_op("Min", 1, -1, infer_number, variadic<MinOp, false>),
-      pointwise_op("Max", 1, -1, infer_number, variadic<MaxOp, false>),
-      pointwise_op("Sum", 1, -1, infer_float, variadic<SumOp, true>),
-      pointwise_op("Mean", 1, -1, infer_float, variadic<SumOp, true, true>),
+      with_gradient(pointwise_op("Min", 1, -1, infer_number, variadic<MinOp, false>), choice_gradient),
+      with_gradient(pointwise_op("Max", 1, -1, infer_number, variadic<MaxOp, false>), choice_gradient),
+      with_gradient(pointwise_op("Sum", 1, -1, infer_float, variadic<SumOp, true>), sum_gradient),
+      with_gradient(pointwise_op("Mean", 1, -1, infer_float, variadic<SumOp, true, true>), mean_gradient),
   };
   return ops;
 }
