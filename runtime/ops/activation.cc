@@ -148,6 +148,7 @@ std::span<const OpDef> activation_ops() {
       activation("Relu"),      activation("LeakyRelu"), activation("Elu"),   activation("Selu"),     activation("Celu"),
       activation("Gelu"),      activation("Mish"),      activation("Swish"), activation("Erf"),      activation("HardSigmoid"),
       activation("HardSwish"), activation("Sigmoid"),   activation("Tanh"),  activation("Softplus"), activation("Softsign"),
+      relu_grad_op(),          activation_grad_op(),
   };
   return ops;
 }

@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "runtime/cpu/gradient_hwy.h"
-#include "runtime/ops/families.h"
 #include "runtime/ops/pointwise.h"
 
 namespace tandem {
@@ -85,9 +84,7 @@ void activation_gradient(GradientContext& c) {
   c.set(0, c.emit("ActivationGrad", {c.dy(), v}, std::move(a)));
 }
 
-std::span<const OpDef> activation_gradient_ops() {
-  static const OpDef ops[] = {pointwise_op("ReluGrad", 2, 2, infer, cpu), pointwise_op("ActivationGrad", 2, 2, infer, cpu)};
-  return ops;
-}
+OpDef relu_grad_op() { return pointwise_op("ReluGrad", 2, 2, infer, cpu); }
+OpDef activation_grad_op() { return pointwise_op("ActivationGrad", 2, 2, infer, cpu); }
 
 }  // namespace tandem

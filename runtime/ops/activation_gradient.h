@@ -1,7 +1,7 @@
 // Backward of the activations of one operand.
 #pragma once
 
-#include "runtime/graph/gradient.h"
+#include "runtime/ops/gradient_support.h"
 
 namespace tandem {
 
@@ -9,5 +9,9 @@ namespace tandem {
 // activation's result where its derivative follows from it (the argument need not be kept then), else of its argument. At 0 the
 // derivative of ReLU is 0, and of a clip at its bounds as well.
 void activation_gradient(GradientContext&);
+
+// The operators themselves, of the activation family.
+OpDef relu_grad_op();
+OpDef activation_grad_op();
 
 }  // namespace tandem

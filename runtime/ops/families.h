@@ -7,7 +7,6 @@
 
 namespace tandem {
 
-std::span<const OpDef> activation_gradient_ops();
 std::span<const OpDef> activation_ops();
 std::span<const OpDef> arg_ops();
 std::span<const OpDef> arithmetic_ops();
@@ -20,7 +19,6 @@ std::span<const OpDef> conv_ops();
 std::span<const OpDef> conv_transpose_ops();
 std::span<const OpDef> dropout_ops();
 std::span<const OpDef> gather_ops();
-std::span<const OpDef> gather_sum_ops();
 std::span<const OpDef> identity_ops();
 std::span<const OpDef> logic_ops();
 std::span<const OpDef> loss_ops();

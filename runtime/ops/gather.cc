@@ -6,6 +6,7 @@
 #include "runtime/base/dtype_onnx.h"
 #include "runtime/cpu/strided.h"
 #include "runtime/ops/families.h"
+#include "runtime/ops/gather_sum.h"
 #include "runtime/ops/gradient_support.h"
 #include "runtime/ops/indices.h"
 #include "runtime/ops/movement.h"
@@ -238,6 +239,7 @@ std::span<const OpDef> gather_ops() {
        .rows = rows_gather_elements,
        .gradient = gather_elements_gradient},
       gathering({.name = "GatherND", .infer = infer_gather_nd, .cpu = cpu_gather_nd, .rows = rows_gather_nd, .gradient = gather_nd_gradient}),
+      gather_sum_op(),
   };
   return ops;
 }

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "runtime/ops/families.h"
 #include "runtime/ops/movement.h"
 #include "runtime/ops/pointwise.h"
 
@@ -89,19 +88,16 @@ ResizeTaps transposed(const ResizeTaps& t, std::int64_t in) {
   return out;
 }
 
-std::span<const OpDef> gather_sum_ops() {
-  static const OpDef ops[] = {
-      {.name = "GatherSum",
-       .min_inputs = 4,
-       .max_inputs = 31,
-       .infer = infer,
-       .cpu = cpu,
-       .host_inputs = ~1u,
-       .rows = rows,
-       .layout = LayoutRule::kAny,
-       .bf16 = Bf16Rule::kStore},
-  };
-  return ops;
+OpDef gather_sum_op() {
+  return {.name = "GatherSum",
+          .min_inputs = 4,
+          .max_inputs = 31,
+          .infer = infer,
+          .cpu = cpu,
+          .host_inputs = ~1u,
+          .rows = rows,
+          .layout = LayoutRule::kAny,
+          .bf16 = Bf16Rule::kStore};
 }
 
 }  // namespace tandem

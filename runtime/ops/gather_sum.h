@@ -8,6 +8,8 @@
 
 namespace tandem {
 
+OpDef gather_sum_op();  // of the gathering family
+
 // The node for these maps (at most 10); the value itself where there are none.
 ValueId emit_gather_sum(GradientContext&, ValueId, const std::vector<AxisTaps>&);
 

@@ -2,8 +2,15 @@
 #pragma once
 
 #include "runtime/graph/gradient.h"
+#include "runtime/ops/op.h"
 
 namespace tandem {
+
+// The operator with its backward rule.
+constexpr OpDef with_gradient(OpDef op, void (*gradient)(GradientContext&)) {
+  op.gradient = gradient;
+  return op;
+}
 
 inline Attributes attribute(std::string name, AttributeValue value) {
   Attributes a;

@@ -19,7 +19,6 @@ const Table& table() {
     Table made;
     // clang-format off
     for (const std::span<const OpDef> family : {
-             activation_gradient_ops(),
              activation_ops(),
              arg_ops(),
              arithmetic_ops(),
@@ -32,7 +31,6 @@ const Table& table() {
              conv_transpose_ops(),
              dropout_ops(),
              gather_ops(),
-             gather_sum_ops(),
              identity_ops(),
              logic_ops(),
              loss_ops(),

@@ -35,12 +35,6 @@ constexpr OpDef pointwise_op(std::string_view name, std::int16_t min_inputs, std
   return op;
 }
 
-// The operator with its backward rule.
-constexpr OpDef with_gradient(OpDef op, void (*gradient)(GradientContext&)) {
-  op.gradient = gradient;
-  return op;
-}
-
 // Calls f with a value of the arithmetic compute type (compute_type()): float, double or an integer type.
 template <class F>
 void dispatch_compute(DType storage, F&& f) {

@@ -1,10 +1,11 @@
 // ReduceMean/Sum/Max/Min/Prod/L1/L2/SumSquare/LogSum/LogSumExp (opset 18). Floats add up in double, integers in 64 bits, in the order of the
-// reduced dimensions: no bit depends on layout, batch or threads.
+// reduced dimensions, long sums in blocks of fixed length: no bit depends on layout, batch or threads.
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
 
+#include "runtime/cpu/column_sums.h"
 #include "runtime/cpu/strided.h"
 #include "runtime/ops/families.h"
 #include "runtime/ops/pointwise.h"
@@ -151,6 +152,13 @@ void add_rows(const T* x, std::int64_t row_step, std::int64_t rows, std::int64_t
   }
 }
 template <class A, class T>
+void add_plain_sums(const T* x, std::int64_t row_step, std::int64_t rows, std::int64_t step, std::int64_t n, A* sum) {
+  if constexpr (std::is_same_v<T, float>) {
+    if (step == 1) return add_rows_f64(x, row_step, rows, n, sum);
+  }
+  add_rows<Kind::kSum>(x, row_step, rows, step, n, sum);
+}
+template <class A, class T>
 AddRows<A, T> add_rows_of(Kind kind) {
   switch (kind) {
     case Kind::kMax:
@@ -165,7 +173,7 @@ AddRows<A, T> add_rows_of(Kind kind) {
     case Kind::kSumSquare:
       return add_rows<Kind::kSumSquare, A, T>;
     default:
-      return add_rows<Kind::kSum, A, T>;
+      return add_plain_sums<A, T>;
   }
 }
 
@@ -219,6 +227,50 @@ Kernel kernel_of(Kind kind, const Loops& l) {
   });
 }
 
+// ---- sums over many elements: blocks of them first, so that few outputs are work for many tasks
+
+constexpr std::int64_t kBlock = 1024;        // reduced elements
+constexpr std::int64_t kMostColumns = 4096;  // outputs of a task
+
+bool adds_up(Kind kind) { return kind != Kind::kMax && kind != Kind::kMin && kind != Kind::kProd && kind != Kind::kLogSumExp; }
+
+template <class T>
+Kernel blocked_kernel(Kind kind, const Loops& l) {
+  const std::int64_t outputs = l.kept.size(), blocks = (l.count + kBlock - 1) / kBlock;
+  const std::int64_t columns = std::clamp<std::int64_t>(outputs, 1, kMostColumns), pieces = (outputs + columns - 1) / columns;
+  const std::int64_t together = std::max<std::int64_t>(1, kTaskElements / (kBlock * columns)), groups = (blocks + together - 1) / together;
+  const auto add = add_rows_of<double, T>(kind);
+  Kernel kernel = Kernel::single("blocks", static_cast<int>(pieces * groups), [=](const KernelArgs& k, int task) {
+    const std::int64_t first = task / groups * columns, last = std::min(outputs, first + columns);
+    const std::int64_t first_block = task % groups * together, last_block = std::min(blocks, first_block + together);
+    for (std::int64_t b = first_block; b < last_block; ++b) {
+      double* sum = reinterpret_cast<double*>(k.shared) + b * outputs + first;
+      std::fill(sum, sum + (last - first), 0.0);
+      l.kept.for_each_run_in(first, last, [&](const std::int64_t* at, std::int64_t n) {
+        const T* x = k.input<T>(0) + at[1];
+        l.reduced.for_each_run_in(b * kBlock, std::min(l.count, (b + 1) * kBlock), [&](const std::int64_t* from, std::int64_t run) {
+          add(x + from[0], l.reduced.step(0), run, l.kept.step(1), n, sum);
+        });
+        sum += n;
+      });
+    }
+  });
+  kernel.shared_bytes = static_cast<std::size_t>(blocks * outputs) * sizeof(double);
+  kernel.stages.push_back({static_cast<int>(pieces), [=](const KernelArgs& k, int task) {
+                             const std::int64_t first = task * columns, last = std::min(outputs, first + columns);
+                             const double* part = reinterpret_cast<const double*>(k.shared) + first;
+                             l.kept.for_each_run_in(first, last, [&](const std::int64_t* at, std::int64_t n) {
+                               T* y = k.output<T>(0) + at[0];
+                               for (std::int64_t j = 0; j < n; ++j, ++part) {
+                                 double sum = 0;
+                                 for (std::int64_t b = 0; b < blocks; ++b) sum += part[b * outputs];
+                                 y[j * l.kept.step(0)] = static_cast<T>(finish(kind, sum, l.count));
+                               }
+                             });
+                           }});
+  return kernel;
+}
+
 Kernel cpu(CpuContext& c) {
   const auto& p = c.params<ReduceParams>();
   const TensorDesc &in = c.in[0], &out = c.out[0];
@@ -241,7 +293,9 @@ Kernel cpu(CpuContext& c) {
   Kernel kernel;
   dispatch(in.dtype, [&](auto tag) {
     using T = decltype(tag);
-    if constexpr (std::is_arithmetic_v<T> && !std::is_same_v<T, bool>)
+    if constexpr (std::is_floating_point_v<T>)
+      kernel = adds_up(p.kind) && count > kBlock && loops.kept.size() > 0 ? blocked_kernel<T>(p.kind, loops) : kernel_of<T>(p.kind, loops);
+    else if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>)
       kernel = kernel_of<T>(p.kind, loops);
     else if constexpr (std::is_same_v<T, bool>)
       kernel = kernel_of<std::uint8_t>(p.kind, loops);  // 0 and 1

@@ -60,5 +60,33 @@ TEST(ReduceGradients, NormOfZerosHasGradientZero) {
   expect_close(gradient_of("ReduceL2", f32({1, 3}, {0, 0, 0}), f32({1, 1}, {1}))[0], f32({1, 3}, {0, 0, 0}), 0, 0);
 }
 
+// Channels behind pixels and in front of them, odd counts on both sides of a block's length, sums of one column and of many.
+TEST(ReduceGradients, LongSumsAgreeWithDoublePrecision) {
+  for (const Shape& shape : {Shape{3, 5, 31, 37}, Shape{2, 70, 23, 23}, Shape{1, 1, 4099, 1}, Shape{4, 3, 16, 16}}) {
+    SCOPED_TRACE(to_string(shape));
+    const Tensor x = random_f32(shape, 9);
+    const auto values = x.as<float>();
+    const std::size_t channels = static_cast<std::size_t>(shape[1]), pixels = static_cast<std::size_t>(shape[2] * shape[3]);
+    std::vector<double> sum(channels, 0.0), square(channels, 0.0);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const double v = values[i];
+      sum[i / pixels % channels] += v;
+      square[i / pixels % channels] += v * v;
+    }
+    Tensor want_sum(DType::kF32, {shape[1]}), want_square(DType::kF32, {shape[1]});
+    for (std::size_t i = 0; i < channels; ++i) {
+      want_sum.as_mutable<float>()[i] = static_cast<float>(sum[i]);
+      want_square.as_mutable<float>()[i] = static_cast<float>(square[i]);
+    }
+    const Attributes drop = attributes({{"keepdims", std::int64_t{0}}});
+    const Tensor axes = Tensor::ints(std::vector<std::int64_t>{0, 2, 3});
+    const NodeCase of_sum{"ReduceSum", drop, {x, axes}, 1, {1}}, of_square{"ReduceSumSquare", drop, {x, axes}, 1, {1}};
+    expect_close(run_node(of_sum)[0], want_sum, 1e-7, 1e-9);
+    expect_close(run_node(of_square)[0], want_square, 1e-7, 0);
+    expect_layouts_agree(of_sum);
+    expect_layouts_agree(of_square);
+  }
+}
+
 }  // namespace
 }  // namespace tandem::test
