@@ -1,0 +1,96 @@
+// A network in training: weights, optimizer state and running statistics, moved on by one batch at a time. Knows no files and no epochs.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "parallel/shard_group.h"
+#include "runtime/graph/optimizer.h"
+
+namespace tandem {
+
+struct TrainerOptions {
+  TrainingOptions training;
+  std::vector<TrainedParameter> parameters;  // one for each of training.trained
+  OptimizerOptions optimizer;
+  ShardOptions shards;
+  int accumulate = 1;  // batches whose mean gradient makes one update; running statistics move with every batch
+  bool unbiased_variance = false;
+};
+
+struct StepReport {
+  double loss = 0;           // mean over the batch plus penalty
+  double penalty = 0;        // of L2, with the weights before the update
+  double gradient_norm = 0;  // of the whole gradient, before clipping
+  bool updated = false;      // false: the gradient was only accumulated
+  BatchResult batch;
+};
+
+class Trainer {
+ public:
+  // `graph`: imported, before passes. pool and cpu must outlive the trainer.
+  Trainer(std::shared_ptr<const Graph> graph, TrainerOptions options, TaskPool& pool, const CpuInfo& cpu);
+
+  // One batch. Throws OutOfMemory before anything ran. Where the loss is not a finite number nothing is changed; where only the gradient's norm
+  // is not, the weights are lost: take a checkpoint's.
+  StepReport step(const TrainingBatch& batch, float learning_rate);
+
+  // What a step takes beyond what the process held before the trainer was made; runs nothing.
+  TrainingPrediction predict(const std::vector<Shape>& inputs);
+
+  // Updates so far, and batches accumulated since the last one.
+  std::int64_t iteration() const { return iteration_; }
+  int accumulated() const { return accumulated_; }
+
+  // The imported graph with the weights and statistics as they are now. `averaged`: with the moving average of the weights (OptimizerOptions::ema).
+  Graph trained(bool averaged = false) const;
+
+  // Everything that another trainer with the same options needs to go on bit for bit, in a fixed order. Tensors are copies.
+  struct NamedArray {
+    std::string name;  // "momentum/conv1/kernel", "accumulated/conv1/kernel"
+    Tensor values;
+  };
+  struct State {
+    std::vector<NamedArray> weights, statistics, slots;
+    std::int64_t iteration = 0;
+    int accumulated = 0;
+  };
+  State state() const { return state(accumulated_); }
+  // As if so many batches were accumulated: the names and shapes that restore() expects of such a state.
+  State state(int accumulated) const;
+  // Throws InvalidData naming the array that is missing or has another shape; nothing is changed then.
+  void restore(const State&);
+
+  ShardGroup& group() { return *group_; }
+  const TrainerOptions& options() const { return options_; }
+
+ private:
+  // A graph over the flat arrays, planned.
+  struct Elementwise {
+    Plan plan;
+    std::shared_ptr<const PackedWeights> packed;
+  };
+  Elementwise planned(const Graph&);
+  void run(const Elementwise&, const std::vector<const void*>& inputs, const std::vector<void*>& outputs);
+  void accumulate(std::int64_t samples, StepReport&);
+  void update(FlatArrays& gradients, const StepScalars&, double& norm, double& penalty);
+
+  const TrainerOptions options_;
+  TaskPool& pool_;
+  const CpuInfo& cpu_;
+  MappedMemory system_;
+  CountedMemory counted_;
+  WeightStore store_;
+  std::vector<OptimizerSlot> slot_list_;
+  Elementwise update_, accumulate_;
+  FlatArrays slots_, sums_;  // sums_: of accumulated gradients
+  std::vector<WorkerSpace> spaces_;
+  Buffer arena_;
+  std::unique_ptr<ShardGroup> group_;
+  std::int64_t iteration_ = 0;
+  int accumulated_ = 0;
+};
+
+}  // namespace tandem

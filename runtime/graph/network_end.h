@@ -1,0 +1,19 @@
+// How a network ends: what classifiers and losses want to know.
+#pragma once
+
+#include "runtime/graph/graph.h"
+
+namespace tandem {
+
+// The node that makes the value; null for inputs and constants.
+const Node* producer_of(const Graph&, ValueId);
+
+// What turns the last scores into the graph's first output: a Softmax (also written as Exp / ReduceSum) or a Sigmoid, behind nodes that do not change
+// which number belongs to which class.
+struct NetworkEnd {
+  enum class Activation { kNone, kSoftmax, kSigmoid } activation = Activation::kNone;
+  ValueId logits = kNoValue;  // what the activation takes; the output itself where there is none
+};
+NetworkEnd network_end(const Graph&);
+
+}  // namespace tandem
