@@ -18,6 +18,7 @@ namespace {
 constexpr std::size_t kMostNames = 64512;  // Keras' HDF5_OBJECT_HEADER_LIMIT, bytes
 constexpr std::size_t kMostWeights = 1 << 20;
 constexpr const char* kTopLevel = "top_level_model_weights";
+constexpr const char* kExtras = "tandem";
 constexpr const char* kTexts[] = {"tandem.preprocess", "tandem.labels"};
 
 // A weights file belongs to the model: what is wrong with it is InvalidModel.
@@ -128,6 +129,8 @@ KerasWeights read_all(const std::string& path) {
     Layer layer = read_layer(name, root, kTopLevel);
     if (!layer.weights.empty()) out.layers.push_back(std::move(layer));
   }
+  if (const auto extras = root.find(kExtras); extras && extras->is_group() && has_names(*extras, "weight_names"))
+    out.extras = read_layer(name, root, kExtras).weights;
   return out;
 }
 
@@ -140,6 +143,7 @@ void try_all(const std::string& path) {
     for (const Layer& layer : weights.layers) {
       for (const LayerWeight& w : layer.weights) w.read();
     }
+    for (const LayerWeight& w : weights.extras) w.read();
   });
 }
 
@@ -154,17 +158,18 @@ KerasWeights read_keras_h5(const std::string& path) {
 
 void verify_digest(const KerasWeights& weights, const std::string& path) {
   if (!weights.sha256) return;
-  const std::string found = weights_digest(weights.layers);
+  const std::string found = weights_digest(weights.layers, weights.extras);
   if (found != *weights.sha256) {
     throw InvalidModel(fmt::format("{} is damaged: its weights have SHA-256 {}, recorded is {}", quoted(path), found, *weights.sha256));
   }
 }
 
-std::string weights_digest(const std::vector<Layer>& layers) {
+std::string weights_digest(const std::vector<Layer>& layers, const std::vector<LayerWeight>& extras) {
   Sha256 sum;
   for (const Layer& layer : layers) {
     for (const LayerWeight& w : layer.weights) hash(sum, w, w.read());
   }
+  for (const LayerWeight& w : extras) hash(sum, w, w.read());
   return sum.hex();
 }
 
@@ -182,7 +187,8 @@ std::vector<std::vector<std::string>> split_names(const std::vector<std::string>
   return out;
 }
 
-std::vector<std::byte> keras_h5_bytes(const std::vector<Layer>& layers, const std::map<std::string, std::string>& texts) {
+std::vector<std::byte> keras_h5_bytes(const std::vector<Layer>& layers, const std::map<std::string, std::string>& texts,
+                                      const std::vector<LayerWeight>& extras) {
   const H5Image image;
   const H5Node& root = image.root();
   std::vector<std::string> names;
@@ -204,7 +210,14 @@ std::vector<std::byte> keras_h5_bytes(const std::vector<Layer>& layers, const st
     for (const LayerWeight& w : layer->weights) group.write(w.name, w.read());
   }
   root.make_group(kTopLevel).write_list("weight_names", {});
-  root.write_text("tandem_sha256", weights_digest(layers));
+  if (!extras.empty()) {
+    const H5Node group = root.make_group(kExtras);
+    std::vector<std::string> list;
+    for (const LayerWeight& w : extras) list.push_back(w.name);
+    write_names(group, "weight_names", list);
+    for (const LayerWeight& w : extras) group.write(w.name, w.read());
+  }
+  root.write_text("tandem_sha256", weights_digest(layers, extras));
   for (const auto& [key, text] : texts) root.write_long_text(key, text);
   return image.bytes();
 }

@@ -21,6 +21,7 @@ struct KerasWeights {
   std::string keras_version, backend;        // "" where the file does not say
   std::map<std::string, std::string> texts;  // the root's string attributes "tandem.preprocess", "tandem.labels" where present
   std::optional<std::string> sha256;         // tandem_sha256 where present
+  std::vector<LayerWeight> extras;           // of the group /tandem, which a checkpoint has (io/checkpoint.h); part of the digest
 };
 
 // Opens `path` and lists what is in it; the values are read when asked for (LayerWeight::read keeps the file open). Other layouts (Keras 3's
@@ -32,13 +33,14 @@ KerasWeights read_keras_h5(const std::string& path);
 void verify_digest(const KerasWeights&, const std::string& path);
 
 // The bytes of a weights-only file as Keras 2 writes it, with the digest and `texts` as root attributes. Weights of one layer are stored under
-// the layer's group by their names.
-std::vector<std::byte> keras_h5_bytes(const std::vector<Layer>&, const std::map<std::string, std::string>& texts);
+// the layer's group by their names, `extras` under /tandem, which Keras does not look at.
+std::vector<std::byte> keras_h5_bytes(const std::vector<Layer>&, const std::map<std::string, std::string>& texts,
+                                      const std::vector<LayerWeight>& extras = {});
 // The same, saved whole (io/save_file.h).
 void write_keras_h5(const std::string& path, const std::vector<Layer>&, const std::map<std::string, std::string>& texts);
 
 // SHA-256 over, for each weight in order: name, NUL, dtype, NUL, dimensions joined by ',', NUL, little-endian bytes.
-std::string weights_digest(const std::vector<Layer>&);
+std::string weights_digest(const std::vector<Layer>&, const std::vector<LayerWeight>& extras = {});
 
 // How a list of texts is split into attributes: the fewest nearly equal parts (the first ones one longer) whose fixed-width arrays have at
 // most 64,512 bytes each. Throws InvalidData when a single text is longer.

@@ -1,0 +1,26 @@
+// Checkpoints of training: a folder with last.h5 and previous.h5, each a Keras weights file with a group /tandem beside it (io/keras_h5.h). A crash
+// at any moment leaves at least one that is whole.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "runtime/base/layer_weights.h"
+
+namespace tandem::io {
+
+struct Checkpoint {
+  std::vector<Layer> layers;        // as Keras has them; empty where the network's weights have no Keras names
+  std::vector<LayerWeight> arrays;  // everything else: slots, weights without Keras names. Names are unique, "momentum/conv1/kernel"
+  std::string state;                // what is no array, as the caller writes it
+};
+
+// Writes folder/last.h5; what was there becomes previous.h5. Makes the folder. Throws InvalidData.
+void save_checkpoint(const std::string& folder, const Checkpoint& checkpoint, const std::map<std::string, std::string>& texts);
+
+// The last one that is whole. `note` says in one line why it is the previous one; empty where it is not. Values are read when asked for. Throws
+// InvalidData where there is none, with what is wrong with both.
+Checkpoint load_checkpoint(const std::string& folder, std::string& note);
+
+}  // namespace tandem::io
