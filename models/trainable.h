@@ -1,0 +1,44 @@
+// What of a network can be trained, and its head.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/graph/graph.h"
+
+namespace tandem::models {
+
+// A constant that an operator takes as weights: kernels of products, biases, scales and shifts of normalisations, slopes, embeddings. Constants that
+// stand in arithmetic (scalings of pixels) are none.
+struct TrainableArray {
+  std::string name;   // "conv1/kernel" where the constant is named so, else its own name
+  std::string layer;  // "conv1"; names without a word of Keras: up to the last '.' or '/'
+  ValueId value = kNoValue;
+  bool is_kernel = false;        // what L2 counts
+  std::int32_t batch_norm = -1;  // index into batch_norm_layers() (runtime/graph/training.h) where it is gamma or beta of one
+};
+// In the order of the nodes, each once.
+std::vector<TrainableArray> trainable_arrays(const Graph&);
+
+// The last Gemm, MatMul (with or without an Add) or 1x1 Conv before the output activation.
+struct Head {
+  std::string layer;
+  ValueId kernel = kNoValue, bias = kNoValue;  // bias: kNoValue where there is none
+  ValueId features = kNoValue;                 // what goes in
+  std::int64_t inputs = 0, classes = 0;
+  bool classes_first = false;  // kernel [classes, inputs, ...], else [inputs, classes]
+};
+// None where the graph ends in something else, or where the head's weights are computed.
+std::optional<Head> find_head(const Graph&);
+
+// Gives the head new weights for another number of classes: kernel [inputs, classes], bias [classes] (empty: zeros). Throws InvalidModel when a shape
+// does not fit, Unsupported when what follows the head holds on to the old number.
+void replace_head(Graph&, const Head&, const Tensor& kernel, const Tensor& bias);
+// Glorot uniform: in (-l, l) with l = sqrt(6 / (inputs + classes)); the same for a seed everywhere.
+Tensor glorot_uniform(std::int64_t inputs, std::int64_t classes, std::uint64_t seed);
+// Puts a Dropout in front of the head.
+void add_dropout(Graph&, const Head&, double rate);
+
+}  // namespace tandem::models
