@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "runtime/base/error.h"
+#include "tools/bench_train.h"
 #include "tools/command.h"
 #include "tools/model_inputs.h"
 #include "tools/options.h"
@@ -20,6 +21,7 @@ constexpr std::int64_t kLargestBatch = 1 << 20;
 struct Options {
   std::string model, mode = "infer";
   ShapeFlags shapes;
+  TrainingFlags training;
   RunFlags run;
   bool json = false;
 };
@@ -118,8 +120,65 @@ std::string as_text(const Answer& a) {
   return printable(text, 2000);
 }
 
+const char* recomputed_text(Recompute r) {
+  switch (r) {
+    case Recompute::kNothing:
+      return "nothing";
+    case Recompute::kCheap:
+      return "normalisations and activations";
+    case Recompute::kDepthwise:
+      return "normalisations, activations and depthwise convolutions";
+    case Recompute::kBlocks:
+      break;
+  }
+  return "everything between additions and pools";
+}
+
+int plan_training(const Options& o, const Console& console) {
+  const RunOptions options = o.run.resolve(console);
+  const Model model = Model::from_file(o.model);
+  const auto shapes = concrete_shapes(model.graph(), o.shapes);
+  RandomTraining training(model, shapes, o.training, options, static_cast<std::uint64_t>(o.run.seed), console);
+  const TrainingPrediction p = training.predict();
+  const std::size_t peak = training.held() + p.total();
+  std::size_t limit = options.memory.limit(CpuInfo::detect().memory_bytes);
+  if (limit == 0) limit = CpuInfo::detect().memory_bytes;
+  if (o.json) {
+    nlohmann::ordered_json j = {{"model", o.model},
+                                {"mode", o.mode},
+                                {"precision", o.run.precision},
+                                {"inputs", shapes},
+                                {"predicted_peak_bytes", peak},
+                                {"held_before_bytes", training.held()},
+                                {"weights_bytes", p.weights},
+                                {"gradients_bytes", p.gradients},
+                                {"packed_bytes", p.packed},
+                                {"activation_bytes", p.arenas + p.scratch},
+                                {"live_shards", p.live_shards},
+                                {"io_bytes", p.batch},
+                                {"limit_bytes", limit},
+                                {"fits", peak <= limit},
+                                {"recomputed", recomputed_text(training.recomputed())}};
+    for (const PlannedBuffer& b : training.plan().buffers) j["buffers"].push_back({{"value", b.value}, {"bytes", b.bytes}});
+    print(json_text(j));
+  } else {
+    std::string text = fmt::format(
+        "predicted peak   {} of {} ({} held before, {} weights and slots, {} gradients, {} packed weights, {} activations of {} shards, {} inputs)\n",
+        format_size(peak), format_size(limit), format_size(training.held()), format_size(p.weights), format_size(p.gradients), format_size(p.packed),
+        format_size(p.arenas + p.scratch), p.live_shards, format_size(p.batch));
+    text += fmt::format("recomputed       {}\nsegments         {}\nlargest buffers of a shard\n", recomputed_text(training.recomputed()),
+                        training.plan().segment_ends.size());
+    const auto& buffers = training.plan().buffers;
+    for (std::size_t i = 0; i < std::min(kShownBuffers, buffers.size()); ++i)
+      text += fmt::format("  {:>10}  {}\n", format_size(buffers[i].bytes), buffers[i].value);
+    print(printable(text, 2000));
+  }
+  if (peak > limit) training.check_limit();
+  return 0;
+}
+
 int run(const Options& o, const Console& console) {
-  if (o.mode == "train") throw UsageError("option --mode: this version plans inference only, found \"train\"");
+  if (o.mode == "train") return plan_training(o, console);
   RunOptions options = o.run.resolve(console);
   Answer a;
   a.limit = options.memory.limit(CpuInfo::detect().memory_bytes);
@@ -158,6 +217,7 @@ Command plan_command() {
                 s.choice("--mode", {"infer", "train"}, o->mode, "what to plan");
                 declare_shapes(s, o->shapes);
                 s.flag("--json", o->json, "print one JSON object");
+                declare_training_flags(s, o->training);
                 declare_run_flags(s, o->run);
               },
           .run = [o](const Console& console) { return run(*o, console); },

@@ -40,6 +40,7 @@ Command plan_command();
 Command predict_command();
 Command run_command();
 Command test_command();
+Command train_command();
 Command weights_command();
 
 }  // namespace tandem::cli

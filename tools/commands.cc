@@ -9,8 +9,8 @@ namespace tandem::cli {
 
 std::vector<Command> all_commands() {
   return {
-      inspect_command(), convert_command(), evaluate_command(), predict_command(), run_command(),        test_command(),
-      bench_command(),   plan_command(),    weights_command(),  devices_command(), completion_command(),
+      inspect_command(), convert_command(), train_command(), evaluate_command(), predict_command(), run_command(),
+      test_command(),    bench_command(),   plan_command(),  weights_command(),  devices_command(), completion_command(),
   };
 }
 

@@ -48,6 +48,7 @@ Console Console::detect(const Environment& environment) {
   };
   const bool dumb = environment("TERM").value_or("") == "dumb";
   const bool terminal = isatty(STDERR_FILENO) == 1;
+  console.live = terminal && !dumb;
   console.colour = !is_set("NO_COLOR") && ((terminal && !dumb) || is_set("CLICOLOR_FORCE"));
   const int columns = std::atoi(environment("COLUMNS").value_or("").c_str());
   if (columns >= 40 && columns <= 1000) console.columns = static_cast<std::size_t>(columns);
@@ -60,6 +61,21 @@ void Console::info(std::string_view text) const {
 
 void Console::detail(std::string_view text) const {
   if (!quiet && verbose) log_line(text);
+}
+
+void Console::progress(std::string_view text, bool last) const {
+  if (quiet) return;
+  const std::string line = fmt::format("{}{}{}", live ? "\r\033[K" : "", printable(text), last || !live ? "\n" : "");
+  std::fwrite(line.data(), 1, line.size(), stderr);
+  std::fflush(stderr);
+}
+
+std::string Console::bar(double share) const {
+  constexpr int kCells = 20;
+  const int done = std::clamp(static_cast<int>(share * kCells), 0, kCells);
+  std::string text;
+  for (int i = 0; i < kCells; ++i) text += i < done ? "\u2501" : live ? " " : "";
+  return text;
 }
 
 void Console::warn(std::string_view text) const { log_line(fmt::format("tandem: warning: {}", text)); }

@@ -23,12 +23,17 @@ class Console {
   bool quiet = false;    // -q: warnings and errors only
   bool verbose = false;  // -v
   bool colour = false;   // stderr may be coloured
+  bool live = false;     // stderr is a terminal: lines may be written over
   std::size_t columns = 80;
 
   // Lines of the log. info() is silent under -q, detail() without -v.
   void info(std::string_view text) const;
   void detail(std::string_view text) const;
   void warn(std::string_view text) const;
+  // A line that shows how far something is: written over the one before where `live`; `last` ends it. Silent under -q.
+  void progress(std::string_view text, bool last) const;
+  // Keras' bar for a share of the work.
+  std::string bar(double share) const;
   // "tandem: error: " and the text, in at most five lines.
   void error(std::string_view text) const;
 };

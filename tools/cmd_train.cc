@@ -1,0 +1,304 @@
+// `tandem train`: fine-tunes a network on a labelled set.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "io/batch_source.h"
+#include "io/read_file.h"
+#include "models/trainable.h"
+#include "runtime/base/error.h"
+#include "tools/command.h"
+#include "tools/options.h"
+#include "tools/preprocess_flags.h"
+#include "tools/signals.h"
+#include "tools/train_loop.h"
+#include "tools/train_setup.h"
+
+namespace tandem::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Options {
+  std::string model, data, val_data, output, resume, augment, class_weights, bad_files = "stop", checkpoint_every = "1epoch", on_nan = "stop",
+                                                                             strategy = "mirrored", schedule = "constant";
+  std::int64_t batch = 32, workers = 0;
+  double val_split = 0, label_smoothing = 0, warmup_epochs = 0, min_rate = 0;
+  bool no_shuffle = false, exif = false;
+  LoopOptions loop;
+  TrainingFlags training;
+  PreprocessFlags preprocess;
+  RunFlags run;
+};
+
+bool wants_values(const Options& o) { return o.training.loss == "mse" || o.training.loss == "mae"; }
+
+// The data of a run: what is trained on and what is validated on.
+struct Data {
+  std::shared_ptr<const io::Dataset> training, validation;
+  std::vector<std::int64_t> training_subset, validation_subset;  // of one set that is split
+};
+
+Data open_data(const Options& o, const io::Preprocess& p) {
+  io::DatasetOptions options{.preprocess = p, .natural_order = o.preprocess.class_order == "natural", .exif_orientation = o.exif};
+  options.part = io::Part::kTraining;
+  options.targets = wants_values(o) ? io::Targets::kValues : io::Targets::kClasses;
+  if (!o.val_data.empty() && o.val_split > 0) throw UsageError("--val-data and --val-split contradict each other: give one of them");
+  Data data;
+  data.training = io::open_dataset(o.data, options);
+  if (data.training->size() == 0) throw InvalidData(fmt::format("{} holds no samples", io::quoted(o.data)));
+  options.part = io::Part::kMeasuring;
+  options.labels = data.training->class_names();
+  if (!o.val_data.empty() || (o.val_split == 0 && io::has_validation_part(o.data))) {
+    data.validation = io::open_dataset(o.val_data.empty() ? o.data : o.val_data, options);
+  } else if (o.val_split > 0) {
+    auto split = io::split_by_class(*data.training, o.val_split, static_cast<std::uint64_t>(o.run.seed));
+    data.validation = data.training;
+    data.training_subset = std::move(split.training);
+    data.validation_subset = std::move(split.validation);
+  }
+  if (data.validation && data.validation->class_names() != data.training->class_names())
+    throw InvalidData("the classes of the validation data are not those of the training data");
+  return data;
+}
+
+DataClasses classes_of(const io::Dataset& data, bool values) {
+  DataClasses classes{.names = data.class_names(), .count = static_cast<std::int64_t>(data.class_names().size()), .is_regression = values};
+  if (values) classes.count = data.value_count();
+  for (std::int64_t i = 0; classes.names.empty() && !values && i < data.size(); ++i) classes.count = std::max(classes.count, data.label(i) + 1);
+  return classes;
+}
+
+// "balanced", or a JSON object or list of numbers by class.
+std::vector<float> class_weights(const Options& o, const io::Dataset& data, const DataClasses& classes, std::int64_t outputs) {
+  std::vector<float> weights;
+  if (o.class_weights.empty()) return weights;
+  if (o.class_weights == "balanced") {
+    std::vector<double> counts(static_cast<std::size_t>(std::max(classes.count, outputs)), 0);
+    for (std::int64_t i = 0; i < data.size(); ++i) ++counts[static_cast<std::size_t>(data.label(i))];
+    const auto present = static_cast<double>(std::count_if(counts.begin(), counts.end(), [](double n) { return n > 0; }));
+    for (const double n : counts) weights.push_back(n > 0 ? static_cast<float>(static_cast<double>(data.size()) / (present * n)) : 0.0f);
+    return weights;
+  }
+  const auto json = nlohmann::json::parse(io::read_file(o.class_weights, 1 << 26), nullptr, false);
+  weights.assign(static_cast<std::size_t>(std::max(classes.count, outputs)), 1.0f);
+  const auto put = [&](std::size_t at, const nlohmann::json& value) {
+    if (at >= weights.size() || !value.is_number())
+      throw UsageError(fmt::format("option --class-weights: {} has a weight for a class that is not there, or no number", o.class_weights));
+    weights[at] = value.get<float>();
+  };
+  if (json.is_array()) {
+    for (std::size_t i = 0; i < json.size(); ++i) put(i, json[i]);
+  } else if (json.is_object()) {
+    for (const auto& [key, value] : json.items()) {
+      const auto at = std::find(classes.names.begin(), classes.names.end(), key);
+      put(at != classes.names.end() ? static_cast<std::size_t>(at - classes.names.begin()) : static_cast<std::size_t>(to_integer(key, 0, 1 << 24)),
+          value);
+    }
+  } else {
+    throw UsageError(fmt::format("option --class-weights: {} must hold a JSON list or object", o.class_weights));
+  }
+  return weights;
+}
+
+io::BatchOptions batch_options(const Options& o, const TrainSetup& setup, const io::Preprocess& p, const Shape& input) {
+  io::BatchOptions b;
+  b.batch_size = o.batch;
+  b.seed = static_cast<std::uint64_t>(o.run.seed);
+  b.shuffle = !o.no_shuffle;
+  b.ahead = static_cast<int>(o.workers);
+  b.skip_damaged = o.bad_files == "skip";
+  b.sample_shape.assign(input.begin() + 1, input.end());
+  b.outputs = setup.outputs;
+  b.class_map = setup.class_map;
+  b.label_smoothing = static_cast<float>(o.label_smoothing);
+  if (!o.augment.empty()) b.augment = io::parse_augmentation(o.augment);
+  b.preprocess = p;
+  return b;
+}
+
+// What decides bits and must be the same when a run goes on; the number of devices and threads is not among it.
+std::string settings_of(const Options& o, std::int64_t samples, const Graph& graph) {
+  const nlohmann::ordered_json j = {{"model", graph.metadata.count("tandem.source") ? graph.metadata.at("tandem.source") : o.model},
+                                    {"samples", samples},
+                                    {"batch-size", o.batch},
+                                    {"seed", o.run.seed},
+                                    {"precision", o.run.precision},
+                                    {"passes", !o.run.no_passes},
+                                    {"split", o.run.split},
+                                    {"optimizer", o.training.optimizer},
+                                    {"optimizer-convention", o.training.convention},
+                                    {"loss", o.training.loss},
+                                    {"bn", o.training.bn},
+                                    {"bn-variance", o.training.bn_variance},
+                                    {"shards", o.training.shards},
+                                    {"accumulate", o.training.accumulate},
+                                    {"dropout", o.training.dropout},
+                                    {"schedule", o.schedule},
+                                    {"augment", o.augment},
+                                    {"label-smoothing", o.label_smoothing},
+                                    {"shuffle", !o.no_shuffle},
+                                    {"steps-per-epoch", o.loop.steps_per_epoch},
+                                    {"repeat", o.loop.repeat}};
+  return j.dump();
+}
+
+// "500" steps, "2epochs".
+void set_checkpoints(const std::string& text, LoopOptions& loop) {
+  const std::size_t digits = text.find_first_not_of("0123456789");
+  const std::string unit = digits == std::string::npos ? "" : text.substr(digits);
+  if (digits == 0 || (unit != "" && unit != "steps" && unit != "epoch" && unit != "epochs"))
+    throw UsageError(fmt::format("expected steps (500) or epochs (1epoch), found \"{}\"", text));
+  const std::int64_t every = to_integer(text.substr(0, digits), 1, std::int64_t{1} << 40);
+  loop.checkpoint_steps = unit == "" || unit == "steps" ? every : 0;
+  loop.checkpoint_epochs = loop.checkpoint_steps ? 0 : every;
+}
+
+std::string args_toml(const Options& o, const TrainSetup& setup) {
+  std::string text = "[train]\n";
+  const auto line = [&](const char* key, const auto& value) { text += fmt::format("{} = {}\n", key, nlohmann::json(value).dump()); };
+  line("batch-size", o.batch);
+  line("epochs", o.loop.epochs);
+  line("optimizer", o.training.optimizer);
+  line("optimizer-convention", o.training.convention);
+  line("lr", setup.rate);
+  line("schedule", o.schedule);
+  line("loss", o.training.loss);
+  line("bn", o.training.bn);
+  line("shards", o.training.shards);
+  line("seed", o.run.seed);
+  line("precision", o.run.precision);
+  if (!o.augment.empty()) line("augment", o.augment);
+  if (o.label_smoothing > 0) line("label-smoothing", o.label_smoothing);
+  if (o.training.dropout > 0) line("dropout", o.training.dropout);
+  if (o.training.freeze_backbone) line("freeze-backbone", true);
+  if (!o.training.freeze.empty()) line("freeze", o.training.freeze);
+  if (!o.training.train.empty()) line("train", o.training.train);
+  return text;
+}
+
+int run(Options& o, const Console& console) {
+  if (o.strategy != "mirrored") throw UsageError(fmt::format("option --strategy: this version has mirrored only, found \"{}\"", o.strategy));
+  set_checkpoints(o.checkpoint_every, o.loop);
+  const RunOptions options = o.run.resolve(console);
+  const Model model = Model::from_file(o.model);
+  const io::Preprocess p = resolve_preprocess(model.graph(), o.preprocess, console);
+  const Data data = open_data(o, p);
+  const DataClasses classes = classes_of(*data.training, wants_values(o));
+  const auto seed = static_cast<std::uint64_t>(o.run.seed);
+  Graph recorded = model.graph();
+  recorded.metadata["tandem.preprocess"] = io::to_json(p);
+  TrainSetup setup = make_setup(recorded, classes, o.training, seed, console);
+  const CpuInfo cpu = CpuInfo::detect();
+  set_run_options(setup, options, cpu);
+  TaskPool pool(options.threads > 0 ? options.threads : cpu.default_threads());
+  const auto submit = [&pool](std::function<void()> task) { pool.submit(std::move(task)); };
+  io::BatchOptions batches = batch_options(o, setup, p, batch_shape(*setup.graph, p, 1));
+  batches.subset = data.training_subset;
+  batches.class_weights = class_weights(o, *data.training, classes, setup.outputs);
+  io::BatchSource source(data.training, batches, submit);
+  std::unique_ptr<io::BatchSource> validation;
+  if (data.validation) {
+    io::BatchOptions plain = batches;
+    plain.subset = data.validation_subset;
+    plain.shuffle = false;
+    plain.label_smoothing = 0;
+    plain.augment = {};
+    plain.class_weights.clear();
+    validation = std::make_unique<io::BatchSource>(data.validation, plain, submit);
+  }
+  const bool goes_on = !o.resume.empty();
+  RunFolder folder(goes_on ? o.resume : o.output, fs::path(o.model).stem().string(), goes_on);
+  Trainer trainer(setup.graph, setup.options, pool, cpu);
+  const std::int64_t per_epoch = o.loop.steps_per_epoch > 0 ? o.loop.steps_per_epoch : source.batches();
+  o.loop.seed = seed;
+  o.loop.stop_on_nan = o.on_nan == "stop";
+  o.loop.averaged = o.training.ema > 0;
+  o.loop.settings = settings_of(o, source.samples(), *setup.graph);
+  o.loop.schedule = parse_schedule(o.schedule, {.rate = setup.rate,
+                                                .min_rate = o.min_rate,
+                                                .steps_per_epoch = std::max<std::int64_t>(1, per_epoch / o.training.accumulate),
+                                                .epochs = static_cast<double>(o.loop.epochs),
+                                                .warmup_epochs = o.warmup_epochs,
+                                                .higher_is_better = o.loop.monitor.ends_with("accuracy")});
+  const Scoring scoring(*setup.graph, setup.loss);
+  TrainLoop loop(trainer, source, validation.get(), scoring, folder, options, pool, o.loop, console);
+  if (goes_on)
+    loop.resume(folder.restore(trainer, o.loop.settings, console));
+  else
+    folder.write_text("args.toml", args_toml(o, setup));
+  folder.write_labels(setup.labels);
+  console.info(fmt::format("{} samples{}, {} of {} parameters trained, loss {}, output {}", source.samples(),
+                           validation ? fmt::format(", {} for validation", validation->samples()) : "", setup.options.parameters.size(),
+                           setup.options.parameters.size() + setup.frozen.size(), setup.loss, folder.path()));
+  const SignalWatch signals;
+  const bool finished = loop.run([&signals] {
+    if (signals.stop_signal() != 0) return Wish::kStop;
+    return signals.take_save() ? Wish::kSave : Wish::kGoOn;
+  });
+  if (!finished) {
+    console.info(fmt::format("stopped and saved; --resume {} goes on", folder.path()));
+    return signals.stop_signal() == SIGINT ? 130 : 143;
+  }
+  const Graph trained = trainer.trained(o.loop.averaged);
+  folder.write_model(trained);
+  folder.write_weights(trained, "weights.h5", console);
+  console.info(fmt::format("done: {}", folder.path()));
+  return 0;
+}
+
+void declare(OptionSet& s, Options& o) {
+  s.positional("MODEL", o.model, "an .onnx file");
+  s.positional("DATA", o.data, "class folders (root/class/*.jpg, or root/train and root/val), a list, HDF5, .npy, .npz or idx(.gz)");
+  declare_batch(s, o.batch);
+  s.integer("--epochs", "N", o.loop.epochs, 1, 1 << 30, "passes over the data");
+  s.integer("--steps-per-epoch", "N", o.loop.steps_per_epoch, 0, std::int64_t{1} << 40, "batches of an epoch; 0: a pass over the data");
+  s.flag("--repeat", o.loop.repeat, "epochs go on in the data where the one before ended");
+  s.text("--output", "DIR", o.output, "where everything goes (default: runs/NAME-N)");
+  s.text("--resume", "DIR", o.resume, "go on from the last checkpoint of an output folder, with the same options, on any number of devices");
+  s.text("--checkpoint-every", "STEPS|EPOCHS", o.checkpoint_every, "500 (steps) or 1epoch");
+  s.text("--log", "FILE.jsonl", o.loop.log, "one JSON object a step");
+  s.choice("--on-nan", {"stop", "skip"}, o.on_nan, "what a loss that is no number does");
+  s.choice("--strategy", {"mirrored", "collective", "parameter-server"}, o.strategy, "how devices work together");
+  s.group("Learning rate and stopping");
+  s.text("--schedule", "KIND", o.schedule, "constant, cosine, step, exponential, polynomial or plateau, with values as in step:every=30,factor=0.1");
+  s.number("--warmup-epochs", "N", o.warmup_epochs, 0, 1e9, "epochs in which the rate rises from 0");
+  s.number("--min-lr", "X", o.min_rate, 0, 1e30, "the rate falls no further");
+  s.integer("--early-stopping", "N", o.loop.early_stopping, 0, 1 << 30, "stop after N epochs without a better monitored value; 0: never");
+  s.text("--monitor", "NAME", o.loop.monitor, "loss, accuracy, val_loss or val_accuracy (default: val_loss, without validation loss)");
+  s.flag("--save-best", o.loop.save_best, "keep best.h5, the weights with the best monitored value");
+  s.group("Data");
+  s.text("--val-data", "DIR", o.val_data, "what is validated on after each epoch");
+  s.number("--val-split", "F", o.val_split, 0, 0.99, "the last share of each class, as shuffled by the seed, is for validation");
+  s.flag("--no-shuffle", o.no_shuffle, "take the samples in their order");
+  s.text("--augment", "LIST", o.augment, "flip, crop, resized-crop, rotate, color, hue, erase, mixup, cutmix ... each with =VALUE where wanted");
+  s.number("--label-smoothing", "X", o.label_smoothing, 0, 1, "share of each target that goes to all classes alike");
+  s.text("--class-weights", "FILE|balanced", o.class_weights, "JSON: weight of each class; balanced: by how rare it is");
+  s.integer("--workers", "N", o.workers, 0, 4096, "images decoded ahead; 0: two batches");
+  s.choice("--bad-files", {"stop", "skip"}, o.bad_files, "what a damaged file does");
+  s.flag("--exif-orientation", o.exif, "turn images as their EXIF tag says (Pillow and Keras do not)");
+  declare_training_flags(s, o.training);
+  declare_preprocess_flags(s, o.preprocess);
+  declare_run_flags(s, o.run);
+}
+
+}  // namespace
+
+Command train_command() {
+  auto o = std::make_shared<Options>();
+  return {.name = "train",
+          .summary = "Fine-tunes a network on a labelled set, on one or many devices, with the same result on any number of them.",
+          .example =
+              "tandem train model.onnx photos --epochs 5 --lr 0.0005 --devices cpu:2\n"
+              "tandem train model.onnx photos --freeze-backbone --augment flip,crop --val-split 0.1 --output runs/head\n"
+              "tandem train model.onnx photos --epochs 5 --lr 0.0005 --resume runs/model-1",
+          .declare = [o](OptionSet& s) { declare(s, *o); },
+          .run = [o](const Console& console) { return run(*o, console); },
+          .subcommands = {}};
+}
+
+}  // namespace tandem::cli

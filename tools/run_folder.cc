@@ -1,0 +1,237 @@
+#include "tools/run_folder.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "importer/exporter.h"
+#include "io/checkpoint.h"
+#include "io/keras_h5.h"
+#include "io/read_file.h"
+#include "io/save_file.h"
+#include "models/weights_map.h"
+#include "runtime/base/error.h"
+
+namespace tandem::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::ordered_json;
+
+std::map<std::string, std::string> texts_of(const Graph& graph) {
+  std::map<std::string, std::string> texts;
+  for (const char* key : {"tandem.preprocess", "tandem.labels"}) {
+    if (const auto at = graph.metadata.find(key); at != graph.metadata.end()) texts.emplace(*at);
+  }
+  return texts;
+}
+
+// The graph's weights as Keras layers; none where their names are not Keras'.
+std::optional<std::vector<Layer>> layers_of(const Graph& graph, std::string* reason = nullptr) {
+  try {
+    return models::keras_layers(graph);
+  } catch (const Unsupported& e) {
+    if (reason) *reason = e.message();
+    return {};
+  }
+}
+
+void add_arrays(std::vector<LayerWeight>& to, const std::string& prefix, const std::vector<Trainer::NamedArray>& arrays) {
+  for (const auto& a : arrays) to.push_back({prefix + a.name, a.values.dtype(), a.values.shape(), [t = a.values] { return t; }});
+}
+
+ordered_json optional_json(const std::optional<double>& v) { return v ? ordered_json(*v) : ordered_json(nullptr); }
+std::optional<double> optional_of(const ordered_json& j) {
+  if (j.is_null()) return {};
+  return j.get<double>();
+}
+
+ordered_json row_json(const EpochRow& r) {
+  return {{"epoch", r.epoch},
+          {"loss", r.loss},
+          {"rate", r.rate},
+          {"seconds", r.seconds},
+          {"waited", r.waited},
+          {"accuracy", optional_json(r.accuracy)},
+          {"val_loss", optional_json(r.val_loss)},
+          {"val_accuracy", optional_json(r.val_accuracy)}};
+}
+
+EpochRow row_of(const ordered_json& j) {
+  return {.epoch = j.at("epoch"),
+          .loss = j.at("loss"),
+          .rate = j.at("rate"),
+          .seconds = j.at("seconds"),
+          .waited = j.at("waited"),
+          .accuracy = optional_of(j.at("accuracy")),
+          .val_loss = optional_of(j.at("val_loss")),
+          .val_accuracy = optional_of(j.at("val_accuracy"))};
+}
+
+std::string state_json(const Trainer::State& trainer, const RunState& s, const std::string& settings) {
+  ordered_json j = {
+      {"version", 1},
+      {"iteration", trainer.iteration},
+      {"accumulated", trainer.accumulated},
+      {"epoch", s.epoch},
+      {"step_in_epoch", s.step_in_epoch},
+      {"step", s.step},
+      {"pass", s.position.pass},
+      {"batch", s.position.batch},
+      {"loss_sum", s.score.loss_sum},
+      {"right", s.score.right},
+      {"samples", s.score.samples},
+      {"scored", s.score.scored},
+      {"penalty", s.penalty},
+      {"rate", s.rate},
+      {"best", optional_json(s.best)},
+      {"epochs_since_best", s.epochs_since_best},
+      {"plateau", {{"rate", s.plateau.rate}, {"best", optional_json(s.plateau.best)}, {"wait", s.plateau.wait}, {"cooldown", s.plateau.cooldown}}},
+      {"settings", ordered_json::parse(settings)}};
+  j["history"] = ordered_json::array();
+  for (const EpochRow& r : s.history) j["history"].push_back(row_json(r));
+  return j.dump();
+}
+
+RunState state_of(const ordered_json& j, Trainer::State& trainer) {
+  trainer.iteration = j.at("iteration");
+  trainer.accumulated = j.at("accumulated");
+  RunState s{.epoch = j.at("epoch"), .step_in_epoch = j.at("step_in_epoch"), .step = j.at("step")};
+  s.position = {j.at("pass"), j.at("batch")};
+  s.score = {.loss_sum = j.at("loss_sum"), .right = j.at("right"), .samples = j.at("samples"), .scored = j.at("scored")};
+  s.penalty = j.at("penalty");
+  s.rate = j.at("rate");
+  s.best = optional_of(j.at("best"));
+  s.epochs_since_best = j.at("epochs_since_best");
+  const ordered_json& p = j.at("plateau");
+  s.plateau = {.rate = p.at("rate"), .best = optional_of(p.at("best")), .wait = p.at("wait"), .cooldown = p.at("cooldown")};
+  for (const ordered_json& row : j.at("history")) s.history.push_back(row_of(row));
+  return s;
+}
+
+void compare_settings(const ordered_json& saved, const ordered_json& given) {
+  for (const auto& [key, value] : saved.items()) {
+    const ordered_json now = given.value(key, ordered_json(nullptr));
+    if (now != value) throw UsageError(fmt::format("option --resume: the run was made with {} = {}, now it is {}", key, value.dump(), now.dump()));
+  }
+}
+
+// The arrays of `like`, in its order, from the checkpoint.
+std::vector<Trainer::NamedArray> taken(const std::vector<Trainer::NamedArray>& like, const std::map<std::string, const LayerWeight*>& arrays,
+                                       const std::string& prefix) {
+  std::vector<Trainer::NamedArray> out;
+  for (const auto& a : like) {
+    const auto at = arrays.find(prefix + a.name);
+    if (at == arrays.end()) throw InvalidData(fmt::format("the checkpoint has no array \"{}{}\"", prefix, a.name));
+    out.push_back({a.name, at->second->read()});
+  }
+  return out;
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, double>> EpochRow::values() const {
+  std::vector<std::pair<std::string, double>> all;
+  if (accuracy) all.emplace_back("accuracy", *accuracy);
+  all.emplace_back("learning_rate", rate);
+  all.emplace_back("loss", loss);
+  if (val_accuracy) all.emplace_back("val_accuracy", *val_accuracy);
+  if (val_loss) all.emplace_back("val_loss", *val_loss);
+  return all;
+}
+
+RunFolder::RunFolder(std::string path, const std::string& name, bool goes_on) : path_(std::move(path)) {
+  std::error_code failed;
+  for (int n = 1; path_.empty(); ++n) {
+    const std::string tried = fmt::format("runs/{}-{}", name, n);
+    fs::create_directories("runs", failed);
+    if (failed) break;
+    if (fs::create_directory(tried, failed) && !failed) path_ = tried;
+    if (failed) break;
+  }
+  if (!failed && !path_.empty()) fs::create_directories(path_, failed);
+  if (failed) throw InvalidData(fmt::format("folder {} cannot be made: {}", io::quoted(path_.empty() ? "runs" : path_), failed.message()));
+  if (!goes_on && fs::exists(file("summary.csv")))
+    throw UsageError(fmt::format("option --output: {} holds a run already; --resume goes on with it", io::quoted(path_)));
+}
+
+void RunFolder::write_text(const std::string& name, const std::string& text) const { io::save_file(file(name), std::string_view(text)); }
+
+void RunFolder::write_labels(const std::vector<std::string>& labels) const {
+  std::string text;
+  for (const std::string& label : labels) text += label + "\n";
+  write_text("labels.txt", text);
+}
+
+void RunFolder::write_history(const std::vector<EpochRow>& rows) {
+  std::string text = "epoch";
+  for (const auto& [name, value] : rows.front().values()) text += "," + name;
+  text += "\n";
+  for (const EpochRow& row : rows) {
+    text += std::to_string(row.epoch);
+    for (const auto& [name, value] : row.values()) text += fmt::format(",{}", value);
+    text += "\n";
+  }
+  write_text("summary.csv", text);
+  if (!events_) events_.emplace(path_);
+  auto scalars = rows.back().values();
+  for (auto& [name, value] : scalars) name = "epoch_" + name;
+  events_->add(rows.back().epoch, scalars);
+}
+
+void RunFolder::write_weights(const Graph& graph, const std::string& name, const Console& console) const {
+  std::string reason;
+  if (const auto layers = layers_of(graph, &reason))
+    io::write_keras_h5(file(name), *layers, texts_of(graph));
+  else
+    console.warn(fmt::format("{} is not written: {}", name, reason.substr(0, reason.find('\n'))));
+}
+
+void RunFolder::write_model(const Graph& graph) const { write_onnx(graph, file("model.onnx")); }
+
+void RunFolder::save(const Trainer& trainer, const RunState& state, const std::string& settings) const {
+  const Graph graph = trainer.trained();
+  const Trainer::State now = trainer.state();
+  io::Checkpoint checkpoint;
+  if (auto layers = layers_of(graph)) {
+    checkpoint.layers = std::move(*layers);
+  } else {
+    add_arrays(checkpoint.arrays, "weight/", now.weights);
+    add_arrays(checkpoint.arrays, "statistics/", now.statistics);
+  }
+  add_arrays(checkpoint.arrays, "slot/", now.slots);
+  checkpoint.state = state_json(now, state, settings);
+  io::save_checkpoint(checkpoints(), checkpoint, texts_of(graph));
+}
+
+RunState RunFolder::restore(Trainer& trainer, const std::string& settings, const Console& console) const {
+  std::string note;
+  const io::Checkpoint checkpoint = io::load_checkpoint(checkpoints(), note);
+  if (!note.empty()) console.warn(note);
+  const ordered_json j = ordered_json::parse(checkpoint.state);
+  compare_settings(j.at("settings"), ordered_json::parse(settings));
+  std::map<std::string, const LayerWeight*> arrays;
+  for (const LayerWeight& w : checkpoint.arrays) arrays.emplace(w.name, &w);
+  Trainer::State state = trainer.state(j.at("accumulated").get<int>());
+  const RunState run = state_of(j, state);
+  if (checkpoint.layers.empty()) {
+    state.weights = taken(state.weights, arrays, "weight/");
+    state.statistics = taken(state.statistics, arrays, "statistics/");
+  } else {
+    Graph graph = *trainer.group().graph();
+    models::load_weights(graph, checkpoint.layers, {.match = models::Match::kName});
+    const auto put = [&graph](std::vector<Trainer::NamedArray>& to, std::size_t i, ValueId id) { to[i].values = graph.value(id).constant.made(); };
+    const TrainingOptions& training = trainer.options().training;
+    for (std::size_t i = 0; i < training.trained.size(); ++i) put(state.weights, i, training.trained[i]);
+    for (std::size_t i = 0; i < training.running.size(); ++i) {
+      put(state.statistics, 2 * i, training.running[i].mean);
+      put(state.statistics, 2 * i + 1, training.running[i].variance);
+    }
+  }
+  state.slots = taken(state.slots, arrays, "slot/");
+  trainer.restore(state);
+  return run;
+}
+
+}  // namespace tandem::cli

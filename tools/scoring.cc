@@ -1,0 +1,88 @@
+#include "tools/scoring.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "parallel/replica_group.h"
+
+namespace tandem::cli {
+namespace {
+
+using Activation = NetworkEnd::Activation;
+constexpr double kCut = 1e-7;
+
+double cut(double p) { return std::clamp(p, kCut, 1 - kCut); }
+
+double categorical(std::span<const float> x, std::span<const float> t, bool logits) {
+  double loss = 0;
+  if (logits) {
+    const double top = *std::max_element(x.begin(), x.end());
+    double sum = 0;
+    for (const float v : x) sum += std::exp(static_cast<double>(v) - top);
+    for (std::size_t i = 0; i < x.size(); ++i) loss += static_cast<double>(t[i]) * (top + std::log(sum) - static_cast<double>(x[i]));
+    return loss;
+  }
+  double sum = 0;
+  for (const float v : x) sum += static_cast<double>(v);
+  for (std::size_t i = 0; i < x.size(); ++i) loss -= static_cast<double>(t[i]) * std::log(cut(static_cast<double>(x[i]) / sum));
+  return loss;
+}
+
+double binary(std::span<const float> x, std::span<const float> t, bool logits) {
+  double loss = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const double v = static_cast<double>(x[i]), y = static_cast<double>(t[i]);
+    loss += logits ? std::max(v, 0.0) - v * y + std::log1p(std::exp(-std::abs(v))) : -y * std::log(cut(v)) - (1 - y) * std::log(cut(1 - v));
+  }
+  return loss / static_cast<double>(x.size());
+}
+
+}  // namespace
+
+double Scoring::loss(std::span<const float> prediction, std::span<const float> target) const {
+  if (loss_ == "categorical") return categorical(prediction, target, end_ == Activation::kNone);
+  if (loss_ == "binary") return binary(prediction, target, end_ == Activation::kNone);
+  double sum = 0;
+  for (std::size_t i = 0; i < prediction.size(); ++i) {
+    const double d = static_cast<double>(prediction[i]) - static_cast<double>(target[i]);
+    sum += loss_ == "mse" ? d * d : std::abs(d);
+  }
+  return sum / static_cast<double>(prediction.size());
+}
+
+std::optional<double> Scoring::accuracy(std::span<const float> prediction, std::span<const float> target) const {
+  const auto top = [](std::span<const float> v) { return std::max_element(v.begin(), v.end()) - v.begin(); };
+  if (loss_ == "categorical") return top(prediction) == top(target) ? 1.0 : 0.0;
+  if (loss_ != "binary") return {};
+  const float half = end_ == Activation::kNone ? 0.0f : 0.5f;
+  double right = 0;
+  for (std::size_t i = 0; i < prediction.size(); ++i) right += (prediction[i] > half) == (target[i] > 0.5f);
+  return right / static_cast<double>(prediction.size());
+}
+
+Score validate(std::shared_ptr<const Graph> graph, io::BatchSource& source, const Scoring& scoring, const RunOptions& options, TaskPool& pool) {
+  const CpuInfo cpu = CpuInfo::detect();
+  const GroupOptions group_options{.replicas = static_cast<int>(options.devices.size()),
+                                   .plan = {.precision = options.precision, .passes = options.passes},
+                                   .weights_per_replica = options.weights_per_device,
+                                   .split = options.split};
+  ReplicaGroup group(std::move(graph), group_options, pool, cpu);
+  Score score;
+  source.start({});
+  for (std::int64_t b = source.batches(); b > 0; --b) {
+    const auto batch = source.next();
+    if (!batch) break;
+    const Tensor scores = group.run({batch->x})[0];
+    const std::int64_t rows = batch->x.shape()[0], width = batch->target.size() / rows;
+    const auto y = scores.as<float>(), t = batch->target.as<float>(), w = batch->weight.as<float>();
+    for (std::int64_t r = 0; r < rows; ++r) {
+      const auto at = static_cast<std::size_t>(r * width), count = static_cast<std::size_t>(width);
+      score.loss_sum += static_cast<double>(w[static_cast<std::size_t>(r)]) * scoring.loss(y.subspan(at, count), t.subspan(at, count));
+      score.add(scoring.accuracy(y.subspan(at, count), t.subspan(at, count)));
+    }
+    score.samples += rows;
+  }
+  return score;
+}
+
+}  // namespace tandem::cli

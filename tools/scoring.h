@@ -1,0 +1,51 @@
+// Loss and accuracy of predictions, sample by sample, as training and validation report them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "io/batch_source.h"
+#include "runtime/cpu/task_pool.h"
+#include "runtime/graph/network_end.h"
+#include "tools/tandem.h"
+
+namespace tandem::cli {
+
+class Scoring {
+ public:
+  // `loss`: "categorical", "binary", "mse", "mae" on what the graph gives (scores behind its last activation).
+  Scoring(const Graph& graph, std::string loss) : loss_(std::move(loss)), end_(network_end(graph).activation) {}
+  // Keras' functions on probabilities, cut to [1e-7, 1 - 1e-7]; on logits where the network ends without an activation.
+  double loss(std::span<const float> prediction, std::span<const float> target) const;
+  // Share of the outputs that are right: the largest score is the largest target's (categorical), on the same side of a half (binary). None with
+  // regression.
+  std::optional<double> accuracy(std::span<const float> prediction, std::span<const float> target) const;
+
+ private:
+  std::string loss_;
+  NetworkEnd::Activation end_;
+};
+
+// Weighted means over an epoch.
+struct Score {
+  double loss_sum = 0, right = 0;
+  std::int64_t samples = 0, scored = 0;
+  double loss() const { return samples ? loss_sum / static_cast<double>(samples) : 0; }
+  std::optional<double> accuracy() const {
+    if (scored == 0) return {};
+    return right / static_cast<double>(scored);
+  }
+  void add(std::optional<double> accuracy) {
+    if (!accuracy) return;
+    right += *accuracy;
+    ++scored;
+  }
+};
+
+// One pass of `source` through the graph on `devices` replicas.
+Score validate(std::shared_ptr<const Graph> graph, io::BatchSource& source, const Scoring& scoring, const RunOptions& options, TaskPool& pool);
+
+}  // namespace tandem::cli

@@ -1,0 +1,195 @@
+#include "tools/train_loop.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "io/read_file.h"
+#include "runtime/base/error.h"
+#include "tools/command.h"
+
+namespace tandem::cli {
+namespace {
+
+constexpr double kShownEvery = 0.2;  // seconds between two states of the progress line
+
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+TrainingBatch training_batch(const io::Batch& batch, std::uint64_t seed, std::int64_t step) {
+  return {.inputs = {batch.x}, .target = batch.target, .weight = batch.weight, .seed = static_cast<std::int64_t>(seed), .step = step};
+}
+
+}  // namespace
+
+TrainLoop::TrainLoop(Trainer& trainer, io::BatchSource& source, io::BatchSource* validation, const Scoring& scoring, RunFolder& folder,
+                     const RunOptions& run, TaskPool& pool, LoopOptions options, const Console& console)
+    : trainer_(trainer),
+      source_(source),
+      validation_(validation),
+      scoring_(scoring),
+      folder_(folder),
+      run_(run),
+      pool_(pool),
+      options_(std::move(options)),
+      console_(console) {
+  state_.plateau = plateau_start(options_.schedule);
+}
+
+void TrainLoop::resume(const RunState& state) {
+  state_ = state;
+  source_.start(state.position);
+}
+
+std::int64_t TrainLoop::steps_of_epoch() const { return options_.steps_per_epoch > 0 ? options_.steps_per_epoch : source_.batches(); }
+
+bool TrainLoop::run(const std::function<Wish()>& wish) {
+  while (state_.epoch < options_.epochs) {
+    if (!run_epoch(wish)) return false;
+    if (options_.early_stopping > 0 && state_.epochs_since_best >= options_.early_stopping) {
+      console_.info(fmt::format("stopped after epoch {}: no better {} for {} epochs", state_.epoch, monitored(), options_.early_stopping));
+      break;
+    }
+  }
+  return true;
+}
+
+std::string TrainLoop::monitored() const { return !options_.monitor.empty() ? options_.monitor : validation_ ? "val_loss" : "loss"; }
+
+bool TrainLoop::run_epoch(const std::function<Wish()>& wish) {
+  console_.info(fmt::format("Epoch {}/{}", state_.epoch + 1, options_.epochs));
+  epoch_started_ = now();
+  waited_before_ = source_.waited_seconds();
+  steps_before_ = state_.step_in_epoch;
+  while (state_.step_in_epoch < steps_of_epoch()) {
+    const auto batch = source_.next();
+    if (!batch) break;
+    step(*batch);
+    const bool pass_ends = batch->ends_pass && !options_.repeat && options_.steps_per_epoch == 0;
+    const Wish wanted = wish();
+    const bool due = options_.checkpoint_steps > 0 && state_.step % options_.checkpoint_steps == 0;
+    if (wanted != Wish::kGoOn || due) save();
+    if (wanted == Wish::kStop) return false;
+    if (pass_ends) break;
+  }
+  end_epoch();
+  return true;
+}
+
+void TrainLoop::step(const io::Batch& batch) {
+  const double started = now();
+  state_.rate = static_cast<double>(rate());
+  const StepReport report = trainer_.step(training_batch(batch, options_.seed, state_.step), static_cast<float>(state_.rate));
+  if (!std::isfinite(report.loss) || !std::isfinite(report.gradient_norm)) {
+    const bool lost = std::isfinite(report.loss);
+    const std::string what = fmt::format("step {} (epoch {}): the {} is {}", state_.step, state_.epoch + 1, lost ? "gradient's norm" : "loss",
+                                         lost ? report.gradient_norm : report.loss);
+    if (options_.stop_on_nan || lost)
+      throw NotFinite(fmt::format("{}\nthe last good state is in {}; a smaller --lr or --global-clip-norm may help", what, folder_.checkpoints()));
+    console_.warn(what + ": the batch is passed over");
+  }
+  const std::int64_t rows = report.batch.samples, width = batch.target.size() / rows;
+  state_.score.samples += rows;
+  state_.score.loss_sum += report.batch.loss_sum;
+  state_.penalty = report.penalty;
+  const auto y = report.batch.prediction.as<float>(), t = batch.target.as<float>();
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const auto at = static_cast<std::size_t>(r * width), count = static_cast<std::size_t>(width);
+    state_.score.add(scoring_.accuracy(y.subspan(at, count), t.subspan(at, count)));
+  }
+  log_step(report, now() - started);
+  ++state_.step;
+  ++state_.step_in_epoch;
+  state_.position = source_.position();
+  say_progress(false);
+}
+
+float TrainLoop::rate() const {
+  Schedule schedule = options_.schedule;
+  if (schedule.kind == ScheduleKind::kPlateau) schedule.rate = static_cast<double>(state_.plateau.rate);
+  return rate_at(schedule, trainer_.iteration());
+}
+
+void TrainLoop::log_step(const StepReport& report, double seconds) {
+  if (options_.log.empty()) return;
+  const nlohmann::ordered_json line = {{"step", state_.step},
+                                       {"epoch", state_.epoch},
+                                       {"loss", report.loss},
+                                       {"lr", state_.rate},
+                                       {"grad_norm", report.gradient_norm},
+                                       {"samples", report.batch.samples},
+                                       {"img_s", static_cast<double>(report.batch.samples) / seconds}};
+  std::ofstream file(options_.log, std::ios::app);
+  file << json_text(line, -1) << std::flush;
+  if (!file) throw InvalidData(fmt::format("{} cannot be written", io::quoted(options_.log)));
+}
+
+void TrainLoop::end_epoch() {
+  EpochRow row{.epoch = state_.epoch, .loss = state_.score.loss() + state_.penalty, .rate = state_.rate};
+  row.accuracy = state_.score.accuracy();
+  if (validation_) {
+    auto graph = std::make_shared<const Graph>(trainer_.trained(options_.averaged));
+    const Score score = validate(graph, *validation_, scoring_, run_, pool_);
+    row.val_loss = score.loss() + state_.penalty;
+    row.val_accuracy = score.accuracy();
+  }
+  row.seconds = now() - epoch_started_;
+  row.waited = source_.waited_seconds() - waited_before_;
+  say_progress(true, &row);
+  state_.history.push_back(row);
+  folder_.write_history(state_.history);
+  ++state_.epoch;
+  state_.step_in_epoch = 0;
+  state_.score = {};
+  if (!options_.repeat) state_.position = {state_.position.batch == 0 ? state_.position.pass : state_.position.pass + 1, 0};
+  source_.start(state_.position);
+  look_for_best(row);
+  if (options_.checkpoint_epochs > 0 && state_.epoch % options_.checkpoint_epochs == 0) save();
+}
+
+std::optional<double> TrainLoop::monitored_value(const EpochRow& row) const {
+  const std::string name = monitored();
+  for (const auto& [own, value] : row.values()) {
+    if (own == name) return value;
+  }
+  return {};
+}
+
+void TrainLoop::look_for_best(const EpochRow& row) {
+  const auto value = monitored_value(row);
+  if (!value) throw UsageError(fmt::format("option --monitor: there is no \"{}\" in this run", monitored()));
+  if (options_.schedule.kind == ScheduleKind::kPlateau && plateau_observe(options_.schedule, state_.plateau, *value))
+    console_.info(fmt::format("epoch {}: the learning rate falls to {:.4g}", row.epoch + 1, state_.plateau.rate));
+  const bool better = !state_.best || (monitored().ends_with("accuracy") ? *value > *state_.best : *value < *state_.best);
+  state_.epochs_since_best = better ? 0 : state_.epochs_since_best + 1;
+  if (!better) return;
+  state_.best = *value;
+  if (options_.save_best) folder_.write_weights(trainer_.trained(options_.averaged), "best.h5", console_);
+}
+
+void TrainLoop::save() { folder_.save(trainer_, state_, options_.settings); }
+
+// Keras' line: steps, time for each, metrics in the order of their names.
+void TrainLoop::say_progress(bool last, const EpochRow* row) {
+  if (!last && (!console_.live || now() - shown_ < kShownEvery)) return;
+  shown_ = now();
+  const std::int64_t steps = steps_of_epoch(), done = state_.step_in_epoch;
+  const double seconds = now() - epoch_started_;
+  const double each = seconds / static_cast<double>(std::max<std::int64_t>(1, done - steps_before_));
+  std::string text =
+      fmt::format("{}/{} {} ", done, steps, console_.bar(static_cast<double>(done) / static_cast<double>(std::max<std::int64_t>(1, steps))));
+  text += last ? fmt::format("{:.0f}s {:.0f}ms/step", seconds, each * 1000)
+               : fmt::format("{:.0f}s {:.0f}ms/step", each * static_cast<double>(steps - done), each * 1000);
+  const auto accuracy = state_.score.accuracy();
+  if (accuracy) text += fmt::format(" - accuracy: {:.4f}", *accuracy);
+  text += fmt::format(" - loss: {:.4f}", state_.score.loss() + state_.penalty);
+  if (row && row->val_accuracy) text += fmt::format(" - val_accuracy: {:.4f}", *row->val_accuracy);
+  if (row && row->val_loss) text += fmt::format(" - val_loss: {:.4f}", *row->val_loss);
+  if (row) text += fmt::format(" - learning_rate: {:.4g}", row->rate);
+  if (row && row->waited > 0.05 * row->seconds) text += fmt::format(" (waited for data {:.0f} % of the time)", 100 * row->waited / row->seconds);
+  console_.progress(text, last);
+}
+
+}  // namespace tandem::cli

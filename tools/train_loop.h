@@ -1,0 +1,86 @@
+// The epochs of `tandem train`: steps, progress, validation, files of the run folder, stopping and going on.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "io/batch_source.h"
+#include "parallel/schedule.h"
+#include "parallel/trainer.h"
+#include "tools/console.h"
+#include "tools/run_folder.h"
+#include "tools/scoring.h"
+#include "tools/tandem.h"
+
+namespace tandem::cli {
+
+struct LoopOptions {
+  std::int64_t epochs = 1, steps_per_epoch = 0;  // 0: a pass over the data
+  bool repeat = false;                           // epochs go on in the data where the one before ended
+  std::uint64_t seed = 0;
+  std::int64_t early_stopping = 0;  // epochs without a better monitored value; 0: never
+  std::string monitor;              // "val_loss"; empty: val_loss where there is validation, else loss
+  bool save_best = false;
+  std::int64_t checkpoint_steps = 0, checkpoint_epochs = 1;  // 0: not by it
+  bool stop_on_nan = true;                                   // false: such a batch is passed over
+  bool averaged = false;                                     // weights files hold the moving average
+  Schedule schedule;
+  std::string settings;  // JSON object: what a run that goes on must agree with
+  std::string log;       // file that gets one JSON object a step; empty: none
+};
+
+// The loss or the gradient is no number: exit code 1.
+class NotFinite : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// Asked after each step: what a signal wants.
+enum class Wish { kGoOn, kSave, kStop };
+
+class TrainLoop {
+ public:
+  // All must outlive the loop. `validation` may be null.
+  TrainLoop(Trainer& trainer, io::BatchSource& source, io::BatchSource* validation, const Scoring& scoring, RunFolder& folder, const RunOptions& run,
+            TaskPool& pool, LoopOptions options, const Console& console);
+
+  // Puts the loop where a checkpoint was saved.
+  void resume(const RunState& state);
+  // Runs to the end, or until `wish` says stop (false: the state was saved). Throws NotFinite naming the step whose loss is no number.
+  bool run(const std::function<Wish()>& wish);
+
+  const std::vector<EpochRow>& history() const { return state_.history; }
+
+ private:
+  bool run_epoch(const std::function<Wish()>& wish);
+  void step(const io::Batch& batch);
+  void end_epoch();
+  void look_for_best(const EpochRow& row);
+  std::optional<double> monitored_value(const EpochRow& row) const;
+  float rate() const;
+  void log_step(const StepReport& report, double seconds);
+  void save();
+  void say_progress(bool last, const EpochRow* row = nullptr);
+  std::int64_t steps_of_epoch() const;
+  std::string monitored() const;
+
+  Trainer& trainer_;
+  io::BatchSource& source_;
+  io::BatchSource* validation_;
+  const Scoring& scoring_;
+  RunFolder& folder_;
+  const RunOptions& run_;
+  TaskPool& pool_;
+  const LoopOptions options_;
+  const Console& console_;
+  RunState state_;  // what a checkpoint keeps beside the trainer's own state
+  double epoch_started_ = 0, waited_before_ = 0, shown_ = 0;
+  std::int64_t steps_before_ = 0;  // of the epoch, in an earlier process
+};
+
+}  // namespace tandem::cli

@@ -1,0 +1,231 @@
+#include "tools/train_setup.h"
+
+#include <fmt/format.h>
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "io/hdf5.h"
+#include "io/preprocess.h"
+#include "models/trainable.h"
+#include "runtime/base/error.h"
+#include "runtime/graph/network_end.h"
+
+namespace tandem::cli {
+namespace {
+
+constexpr double kMost = std::numeric_limits<double>::max();
+
+void optional_number(OptionSet& o, const char* name, std::optional<double>& value, double most, const char* help) {
+  o.custom(
+      name, "X", "", [&value, most](const std::string& text) { value = to_number(text, 0, most); },
+      std::string(help) + " (default: the optimizer's)");
+}
+
+// The loss by Keras' name.
+std::string loss_kind(const std::string& name) {
+  if (name == "categorical_crossentropy" || name == "sparse_categorical_crossentropy") return "categorical";
+  return name == "binary_crossentropy" ? "binary" : name;
+}
+
+std::string chosen_loss(const Graph& graph, const DataClasses& data, const std::string& wanted) {
+  if (wanted != "auto") return loss_kind(wanted);
+  if (data.is_regression) return "mse";
+  return network_end(graph).activation == NetworkEnd::Activation::kSigmoid ? "binary" : "categorical";
+}
+
+struct NewHead {
+  Tensor kernel, bias;
+};
+
+// `head/kernel` and `head/bias` of an .h5 file.
+NewHead read_head(const std::string& file) {
+  const io::H5File h5(file);
+  NewHead head{h5.root().need("head/kernel").read(), {}};
+  if (const auto bias = h5.root().find("head/bias")) head.bias = bias->read();
+  return head;
+}
+
+void put_head(Graph& graph, const models::Head& head, std::int64_t classes, const TrainingFlags& flags, std::uint64_t seed, const Console& console) {
+  NewHead made = flags.head.empty() ? NewHead{models::glorot_uniform(head.inputs, classes, seed), {}} : read_head(flags.head);
+  if (made.kernel.rank() == 2 && made.kernel.shape()[1] != classes)
+    throw UsageError(fmt::format("option --head: {} has {} classes, the data {}", flags.head, made.kernel.shape()[1], classes));
+  models::replace_head(graph, head, made.kernel, made.bias);
+  console.info(fmt::format("new head \"{}\": {} x {} ({})", head.layer, head.inputs, classes,
+                           flags.head.empty() ? fmt::format("Glorot uniform, seed {}", seed) : flags.head));
+}
+
+// Keeps or replaces the head, and maps the data's classes to outputs.
+void fit_classes(Graph& graph, const DataClasses& data, const TrainingFlags& flags, std::uint64_t seed, const Console& console, TrainSetup& setup) {
+  std::vector<std::string> stored;
+  if (const auto at = graph.metadata.find("tandem.labels"); at != graph.metadata.end()) stored = io::parse_labels(at->second);
+  setup.outputs = outputs_of(graph);
+  const std::int64_t wanted = flags.classes == "auto" ? data.count : to_integer(flags.classes, 1, 1 << 24);
+  if (wanted < data.count) throw UsageError(fmt::format("option --classes: {} are fewer than the data's {}", wanted, data.count));
+  const bool binary = setup.outputs == 1 && data.count == 2 && flags.classes == "auto";
+  const bool same_names = !stored.empty() && stored == data.names;
+  const bool keeps = flags.head.empty() && (data.is_regression || flags.classes == "auto")
+                         ? same_names || ((data.names.empty() || stored.empty()) && (setup.outputs == wanted || binary))
+                         : false;
+  if (!keeps) {
+    const auto head = models::find_head(graph);
+    if (!head) throw Unsupported("the network's head (a last Gemm, MatMul or 1x1 Conv) was not found: it cannot take another number of classes");
+    put_head(graph, *head, wanted, flags, seed, console);
+    setup.outputs = wanted;
+  }
+  setup.labels = data.names.empty() ? (keeps ? stored : std::vector<std::string>()) : data.names;
+  if (setup.labels.empty())
+    graph.metadata.erase("tandem.labels");
+  else
+    graph.metadata["tandem.labels"] = io::labels_json(setup.labels);
+}
+
+OptimizerOptions optimizer_of(const TrainingFlags& flags) {
+  OptimizerOptions o = default_optimizer(flags.optimizer, flags.convention == "torch" ? OptimizerConvention::kTorch : OptimizerConvention::kKeras);
+  const auto take = [](const std::optional<double>& given, double& value) { value = given.value_or(value); };
+  take(flags.momentum, o.momentum);
+  take(flags.rho, o.rho);
+  take(flags.beta1, o.beta1);
+  take(flags.beta2, o.beta2);
+  take(flags.epsilon, o.epsilon);
+  take(flags.weight_decay, o.weight_decay);
+  o.centered = flags.centered;
+  o.clip_norm = flags.clip_norm;
+  o.global_clip_norm = flags.global_clip_norm;
+  o.clip_value = flags.clip_value;
+  o.ema = flags.ema;
+  check(o);
+  return o;
+}
+
+// Frozen by --freeze-backbone and --freeze, unless --train takes it back.
+bool is_frozen(const std::string& name, bool in_head, const TrainingFlags& flags) {
+  bool frozen = flags.freeze_backbone && !in_head;
+  for (const std::string& p : flags.freeze) frozen = frozen || matches(p, name);
+  for (const std::string& p : flags.train) frozen = frozen && !matches(p, name);
+  return frozen;
+}
+
+void check_patterns(const std::vector<models::TrainableArray>& arrays, const std::vector<std::string>& patterns, const char* option) {
+  for (const std::string& p : patterns) {
+    if (std::none_of(arrays.begin(), arrays.end(), [&](const auto& a) { return matches(p, a.name); }))
+      throw UsageError(fmt::format("option {}: no parameter is called \"{}\" (tandem weights show lists them)", option, p));
+  }
+}
+
+void choose_parameters(const Graph& graph, const TrainingFlags& flags, TrainSetup& setup) {
+  const auto arrays = models::trainable_arrays(graph);
+  check_patterns(arrays, flags.freeze, "--freeze");
+  check_patterns(arrays, flags.train, "--train");
+  const auto head = models::find_head(graph);
+  const auto norms = batch_norm_layers(graph);
+  std::vector<bool> norm_trains(norms.size(), false), norm_has_arrays(norms.size(), false);
+  TrainingOptions& training = setup.options.training;
+  for (const models::TrainableArray& a : arrays) {
+    const bool in_head = head && (a.value == head->kernel || a.value == head->bias);
+    const bool is_norm = a.batch_norm >= 0;
+    const bool frozen = is_frozen(a.name, in_head, flags) || (is_norm && flags.bn == "frozen");
+    if (is_norm) {
+      norm_has_arrays[static_cast<std::size_t>(a.batch_norm)] = true;
+      if (!frozen) norm_trains[static_cast<std::size_t>(a.batch_norm)] = true;
+    }
+    if (frozen) {
+      setup.frozen.push_back(a.name);
+      continue;
+    }
+    training.trained.push_back(a.value);
+    setup.options.parameters.push_back({.name = a.name, .shape = graph.value(a.value).shape, .rate_factor = 1, .l2 = a.is_kernel ? flags.l2 : 0});
+  }
+  if (training.trained.empty()) throw UsageError("everything is frozen: there is nothing to train");
+  // As in Keras: a layer whose arrays are all frozen keeps its statistics too.
+  for (std::size_t n = 0; n < norms.size(); ++n) {
+    const bool trains = norm_has_arrays[n] ? norm_trains[n] : !flags.freeze_backbone;
+    if (trains && flags.bn != "frozen") training.running.push_back(norms[n].statistics);
+  }
+}
+
+}  // namespace
+
+std::int64_t outputs_of(const Graph& graph) {
+  const auto head = models::find_head(graph);
+  if (head) return head->classes;
+  const auto shaped = inferred(graph, 2);
+  if (!shaped) return 0;
+  const Shape& shape = shaped->value(shaped->outputs[0]).shape;
+  return shape.empty() ? 0 : elements(std::span(shape).subspan(1));
+}
+
+void set_run_options(TrainSetup& setup, const RunOptions& options, const CpuInfo& cpu) {
+  if (static_cast<int>(options.devices.size()) > setup.options.shards.shards)
+    throw UsageError(fmt::format("option --shards: {} are fewer than the {} devices", setup.options.shards.shards, options.devices.size()));
+  setup.options.shards.plan = {.precision = options.precision, .passes = options.passes};
+  setup.options.shards.split = options.split;
+  setup.options.shards.memory_limit = options.memory.limit(cpu.memory_bytes);
+}
+
+bool matches(const std::string& pattern, const std::string& text) { return fnmatch(pattern.c_str(), text.c_str(), 0) == 0; }
+
+void declare_training_flags(OptionSet& o, TrainingFlags& f) {
+  o.group("Optimizer and loss");
+  o.choice("--optimizer", {"sgd", "momentum", "nesterov", "rmsprop", "adam", "adamw", "adagrad"}, f.optimizer, "update rule");
+  o.choice("--optimizer-convention", {"keras", "torch"}, f.convention, "whose formulas and defaults");
+  optional_number(o, "--lr", f.rate, kMost, "learning rate");
+  optional_number(o, "--momentum", f.momentum, 1, "of sgd and rmsprop");
+  optional_number(o, "--rho", f.rho, 1, "of rmsprop");
+  optional_number(o, "--beta1", f.beta1, 1, "of adam");
+  optional_number(o, "--beta2", f.beta2, 1, "of adam");
+  optional_number(o, "--epsilon", f.epsilon, kMost, "what keeps the division finite");
+  optional_number(o, "--weight-decay", f.weight_decay, kMost, "share of the weights that goes with each step, times the rate");
+  o.flag("--centered", f.centered, "rmsprop with the variance instead of the square");
+  o.number("--l2", "X", f.l2, 0, kMost, "adds X times the sum of squares of the kernels to the loss");
+  o.number("--clip-norm", "X", f.clip_norm, 0, kMost, "largest norm of each gradient array; 0: none");
+  o.number("--global-clip-norm", "X", f.global_clip_norm, 0, kMost, "largest norm of the whole gradient; 0: none");
+  o.number("--clip-value", "X", f.clip_value, 0, kMost, "largest magnitude of a gradient's elements; 0: none");
+  o.integer("--accumulate", "N", f.accumulate, 1, 1 << 20, "batches whose mean gradient makes one update");
+  o.number("--ema", "DECAY", f.ema, 0, 1, "moving average of the weights, saved instead of them; 0: none");
+  o.choice("--loss", {"auto", "categorical_crossentropy", "sparse_categorical_crossentropy", "binary_crossentropy", "mse", "mae"}, f.loss,
+           "auto: by how the network ends and what the targets are");
+  o.group("What is trained");
+  o.texts("--freeze", "PATTERN", f.freeze, "parameters (layer/weight) that stay as they are; *, ? and [abc] as in the shell");
+  o.texts("--train", "PATTERN", f.train, "parameters that are trained although --freeze or --freeze-backbone names them");
+  o.flag("--freeze-backbone", f.freeze_backbone, "only the head is trained");
+  o.custom(
+      "--classes", "N|auto", f.classes,
+      [&f](const std::string& text) {
+        if (text != "auto") to_integer(text, 1, 1 << 24);
+        f.classes = text;
+      },
+      "outputs of the head; auto: kept when the data's classes are the model's labels, else a new head");
+  o.text("--head", "FILE.h5", f.head, "weights of the new head: head/kernel [inputs, classes], head/bias");
+  o.number("--dropout", "P", f.dropout, 0, 0.999, "share of the head's inputs that is dropped; 0: none");
+  o.choice("--bn", {"sync", "local", "frozen"}, f.bn, "batch norm: statistics of the global batch, of each shard, or the stored ones");
+  o.choice("--bn-variance", {"population", "unbiased"}, f.bn_variance, "what goes into the running variance (torch: unbiased)");
+  o.integer("--shards", "K", f.shards, 1, 4096, "parts of a batch that are summed apart: the result depends on K, not on devices");
+}
+
+TrainSetup make_setup(const Graph& model, const DataClasses& data, const TrainingFlags& flags, std::uint64_t seed, const Console& console) {
+  Graph graph = model;
+  TrainSetup setup;
+  fit_classes(graph, data, flags, seed, console, setup);
+  setup.loss = chosen_loss(graph, data, flags.loss);
+  if (flags.dropout > 0) {
+    const auto head = models::find_head(graph);
+    if (!head) throw Unsupported("option --dropout: the network's head (a last Gemm, MatMul or 1x1 Conv) was not found");
+    models::add_dropout(graph, *head, flags.dropout);
+  }
+  choose_parameters(graph, flags, setup);
+  setup.options.training.loss = setup.loss;
+  setup.options.training.batch_norm = flags.bn == "local"                                              ? BatchNormMode::kLocal
+                                      : flags.bn == "frozen" || setup.options.training.running.empty() ? BatchNormMode::kFrozen
+                                                                                                       : BatchNormMode::kSync;
+  setup.options.optimizer = optimizer_of(flags);
+  setup.options.accumulate = static_cast<int>(flags.accumulate);
+  setup.options.unbiased_variance = flags.bn_variance == "unbiased";
+  setup.options.shards.shards = static_cast<int>(flags.shards);
+  setup.rate = flags.rate.value_or(default_rate(setup.options.optimizer.kind, setup.options.optimizer.convention));
+  setup.graph = std::make_shared<const Graph>(std::move(graph));
+  return setup;
+}
+
+}  // namespace tandem::cli

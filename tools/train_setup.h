@@ -1,0 +1,59 @@
+// From the options of `tandem train` to a network that is ready to be trained: head, what is frozen, loss, optimizer.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "io/dataset.h"
+#include "parallel/trainer.h"
+#include "tools/console.h"
+#include "tools/option_set.h"
+#include "tools/tandem.h"
+
+namespace tandem::cli {
+
+// Options that say how the network is trained; those that are not given keep the optimizer's own defaults.
+struct TrainingFlags {
+  std::string optimizer = "rmsprop", convention = "keras", loss = "auto", bn = "sync", bn_variance = "population", classes = "auto", head;
+  std::optional<double> rate, momentum, rho, beta1, beta2, epsilon, weight_decay;
+  double l2 = 0, clip_norm = 0, global_clip_norm = 0, clip_value = 0, ema = 0, dropout = 0;
+  bool centered = false, freeze_backbone = false;
+  std::int64_t accumulate = 1, shards = 8;
+  std::vector<std::string> freeze, train;
+};
+void declare_training_flags(OptionSet&, TrainingFlags&);
+
+// What the data asks of the network.
+struct DataClasses {
+  std::vector<std::string> names;  // empty: numbers
+  std::int64_t count = 0;          // classes or target values
+  bool is_regression = false;
+};
+
+struct TrainSetup {
+  std::shared_ptr<const Graph> graph;  // with its head, its labels and its record
+  TrainerOptions options;
+  std::vector<std::string> labels;      // in the order of outputs; empty: numbers
+  std::vector<std::int64_t> class_map;  // output of each class of the data; empty: the same
+  std::int64_t outputs = 0;             // scores of a sample
+  std::string loss;                     // "categorical", "binary", "mse", "mae"
+  double rate = 0;
+  std::vector<std::string> frozen;  // parameters that are not trained
+};
+
+// `model`: as imported; `seed` draws a new head. Says on the console what it decided. Throws UsageError and Unsupported naming option or node.
+TrainSetup make_setup(const Graph& model, const DataClasses& data, const TrainingFlags& flags, std::uint64_t seed, const Console& console);
+
+// Precision, passes, split and memory limit of the run.
+void set_run_options(TrainSetup&, const RunOptions&, const CpuInfo&);
+
+// Scores that the network gives for a sample; 0 where its shapes do not say.
+std::int64_t outputs_of(const Graph&);
+
+// Shell's patterns: * ? [abc].
+bool matches(const std::string& pattern, const std::string& text);
+
+}  // namespace tandem::cli
