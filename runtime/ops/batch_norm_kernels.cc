@@ -1,156 +1,14 @@
 #include "runtime/ops/batch_norm_kernels.h"
 
-#include <algorithm>
 #include <cmath>
 
-#include "runtime/cpu/batch_norm_rows.h"
 #include "runtime/cpu/map.h"
-#include "runtime/ops/shard_merge.h"
+#include "runtime/ops/channel_view.h"
 
 namespace tandem {
 namespace {
 
-constexpr std::int64_t kBlockRows = 256;        // what float sums hold well
-constexpr std::int64_t kSumElements = 1 << 18;  // of a task that sums
-constexpr std::int64_t kEstimateRows = 32;      // of the first block, evenly apart, whose mean is the first centre
-constexpr std::size_t kFactors = 6;             // arrays of Factors
-
-double get(const void* data, DType type, std::int64_t i) {
-  if (type == DType::kF64) return static_cast<const double*>(data)[i];
-  if (type == DType::kBF16) return static_cast<double>(static_cast<float>(static_cast<const BFloat16*>(data)[i]));
-  return static_cast<double>(static_cast<const float*>(data)[i]);
-}
-
-void put(void* data, DType type, std::int64_t i, double value) {
-  if (!data) return;
-  if (type == DType::kF64)
-    static_cast<double*>(data)[i] = value;
-  else if (type == DType::kBF16)
-    static_cast<BFloat16*>(data)[i] = BFloat16(static_cast<float>(value));
-  else
-    static_cast<float*>(data)[i] = static_cast<float>(value);
-}
-
-// f(place) for every element of a channel, n by n.
-template <class F>
-void each_of_channel(const ChannelView& v, F&& f) {
-  for (std::int64_t n = 0; n < v.n; ++n) {
-    for (std::int64_t s = 0; s < v.s; ++s) f(n, s);
-  }
-}
-
-void check_type(DType t) {
-  if (t != DType::kF32 && t != DType::kBF16 && t != DType::kF64)
-    throw Unsupported(std::string("needs float operands, has ") + std::string(name_of(t)));
-}
-
-// How sums over rows are cut.
-struct RowCut {
-  std::int64_t rows = 0, per_task = 1;
-  int tasks = 1;
-  RowCut() = default;
-  RowCut(std::int64_t all_rows, std::int64_t channels, std::int64_t elements, std::int64_t unit) : rows(all_rows) {
-    per_task = std::max<std::int64_t>(1, elements / std::max<std::int64_t>(1, channels * unit)) * unit;
-    tasks = static_cast<int>(std::max<std::int64_t>(1, (rows + per_task - 1) / per_task));
-  }
-  std::int64_t begin(int task) const { return task * per_task; }
-  std::int64_t end(int task) const { return std::min(rows, begin(task) + per_task); }
-};
-
-template <class T>
-RowsOf<const T> rows_at(const void* data, const ChannelView& v, std::int64_t row) {
-  return {static_cast<const T*>(data) + row * v.pitch(), v.pitch()};
-}
-template <class T>
-RowsOf<T> rows_at(void* data, const ChannelView& v, std::int64_t row) {
-  return {static_cast<T*>(data) + row * v.pitch(), v.pitch()};
-}
-
-// Runs f with the element type when all views can go by rows.
-template <class F>
-bool try_rows(std::initializer_list<const ChannelView*> views, F&& f) {
-  const DType type = (*views.begin())->dtype;
-  for (const ChannelView* v : views) {
-    if (!v->by_rows() || v->dtype != type) return false;
-  }
-  if (type == DType::kF32) f(float{});
-  if (type == DType::kBF16) f(BFloat16{});
-  return type == DType::kF32 || type == DType::kBF16;
-}
-
-// ---- moments
-
-// One task's rows: mean and m2, each [channels]. Each block is summed around the mean of what came before, so that squares do not cancel:
-// where block means differ much, the sum of squared deviations is as large.
-template <class T>
-void moments_of_rows(RowsOf<const T> x, std::int64_t rows, std::int64_t channels, float* scratch, double* mean, double* m2) {
-  float *centre = scratch, *sum = centre + channels, *squares = sum + channels;
-  std::fill_n(centre, 3 * channels, 0.0f);
-  const std::int64_t apart = std::max<std::int64_t>(1, std::min(rows, kBlockRows) / kEstimateRows), first = std::min(rows, kBlockRows) / apart;
-  moment_rows(RowsOf<const T>{x.data, apart * x.pitch}, first, channels, centre, sum, squares);
-  for (std::int64_t c = 0; c < channels; ++c) {
-    mean[c] = first == 0 ? 0 : static_cast<double>(sum[c]) / static_cast<double>(first);
-    m2[c] = 0;
-  }
-  for (std::int64_t done = 0; done < rows; done += kBlockRows) {
-    const std::int64_t block = std::min(kBlockRows, rows - done);
-    for (std::int64_t c = 0; c < channels; ++c) centre[c] = static_cast<float>(mean[c]);
-    std::fill_n(sum, 2 * channels, 0.0f);
-    moment_rows(RowsOf<const T>{x.data + done * x.pitch, x.pitch}, block, channels, centre, sum, squares);
-    const double share = 1 / static_cast<double>(block), weight = static_cast<double>(block) / static_cast<double>(done + block);
-    const double both = static_cast<double>(done) * weight;
-    for (std::int64_t c = 0; c < channels; ++c) {
-      const double s = sum[c], shift = s * share, delta = static_cast<double>(centre[c]) + shift - mean[c];
-      m2[c] += std::max(0.0, static_cast<double>(squares[c]) - s * shift) + delta * delta * both;
-      mean[c] += delta * weight;
-    }
-  }
-}
-
-template <class T>
-Kernel moments_by_rows(const ChannelView& x, DType out) {
-  const std::int64_t channels = x.c;
-  const RowCut cut(x.rows(), channels, kSumElements, kBlockRows);
-  Kernel k;
-  k.implementation = "hwy:rows";
-  k.scratch_bytes = static_cast<std::size_t>(3 * channels) * sizeof(float);
-  k.shared_bytes = static_cast<std::size_t>(2 * channels * cut.tasks) * sizeof(double);
-  k.stages.push_back({cut.tasks, [=](const KernelArgs& a, int task) {
-                        double* mean = reinterpret_cast<double*>(a.shared) + 2 * channels * task;
-                        moments_of_rows(rows_at<T>(a.in[0], x, cut.begin(task)), cut.end(task) - cut.begin(task), channels,
-                                        reinterpret_cast<float*>(a.scratch), mean, mean + channels);
-                      }});
-  k.stages.push_back({1, [=](const KernelArgs& a, int) {
-                        const double* parts = reinterpret_cast<const double*>(a.shared);
-                        for (std::int64_t c = 0; c < channels; ++c) {
-                          Moments all;
-                          for (int t = 0; t < cut.tasks; ++t) {
-                            const double* part = parts + 2 * channels * t + c;
-                            all = merged(all, {static_cast<double>(cut.end(t) - cut.begin(t)), part[0], part[channels]});
-                          }
-                          put(a.out[0], out, c, all.n);
-                          put(a.out[0], out, channels + c, all.mean);
-                          put(a.out[0], out, 2 * channels + c, all.m2);
-                        }
-                      }});
-  return k;
-}
-
-Kernel moments_by_channel(const ChannelView& x, DType out) {
-  return Kernel::single("plain", static_cast<int>(std::max<std::int64_t>(1, x.c)), [=](const KernelArgs& a, int c) {
-    if (c >= x.c) return;
-    Moments all{static_cast<double>(x.rows()), 0, 0};
-    each_of_channel(x, [&](std::int64_t n, std::int64_t s) { all.mean += get(a.in[0], x.dtype, x.at(n, c, s)); });
-    all.mean /= std::max(1.0, all.n);
-    each_of_channel(x, [&](std::int64_t n, std::int64_t s) {
-      const double d = get(a.in[0], x.dtype, x.at(n, c, s)) - all.mean;
-      all.m2 += d * d;
-    });
-    put(a.out[0], out, c, all.n);
-    put(a.out[0], out, x.c + c, all.mean);
-    put(a.out[0], out, 2 * x.c + c, all.m2);
-  });
-}
+constexpr std::size_t kFactors = 6;  // arrays of Factors
 
 // ---- what each channel is multiplied by
 
@@ -310,27 +168,8 @@ Kernel sums_by_channel(const FactorSource& source, const ChannelView& dy, const 
 
 }  // namespace
 
-ChannelView::ChannelView(const TensorDesc& d) : dtype(d.dtype), n(d.shape[0]) {
-  const auto strides = d.strides();
-  n_step = strides[0];
-  if (d.rank() == 1) return;
-  c = d.shape[1];
-  c_step = strides[1];
-  if (d.rank() == 2) return;
-  s = elements(std::span(d.shape).subspan(2));
-  s_step = strides.back();
-}
-
-Kernel batch_moments_kernel(CpuContext& c) {
-  check_type(c.in[0].dtype);
-  const ChannelView x(c.in[0]);
-  Kernel k;
-  if (!try_rows({&x}, [&](auto tag) { k = moments_by_rows<decltype(tag)>(x, c.out[0].dtype); })) k = moments_by_channel(x, c.out[0].dtype);
-  return k;
-}
-
 Kernel batch_norm_training_kernel(CpuContext& c) {
-  check_type(c.in[0].dtype);
+  check_float(c.in[0].dtype);
   const ChannelView x(c.in[0]), y(c.out[0]);
   const FactorSource source = factors_of(c, 1, false);
   Kernel k;
@@ -351,7 +190,7 @@ Kernel batch_norm_training_kernel(CpuContext& c) {
 }
 
 Kernel batch_norm_grad_sums_kernel(CpuContext& c) {
-  check_type(c.in[0].dtype);
+  check_float(c.in[0].dtype);
   const ChannelView dy(c.in[0]), x(c.in[1]);
   const FactorSource source = factors_of(c, 2, false);
   Kernel k;
@@ -361,7 +200,7 @@ Kernel batch_norm_grad_sums_kernel(CpuContext& c) {
 }
 
 Kernel batch_norm_grad_input_kernel(CpuContext& c) {
-  check_type(c.in[0].dtype);
+  check_float(c.in[0].dtype);
   const ChannelView dy(c.in[0]), x(c.in[1]), dx(c.out[0]);
   const FactorSource source = factors_of(c, 2, true);
   Kernel k;

@@ -229,6 +229,44 @@ TEST(BatchNormTraining, BFloat16IsStorageAlone) {
   expect_close(run("BatchNormGradInput", operands, true)[0], rounded(run("BatchNormGradInput", operands, false)[0]), 0, 0);
 }
 
+Tensor samples(const Tensor& t, std::int64_t begin, std::int64_t end) {
+  Shape shape = t.shape();
+  const std::int64_t each = t.size() / shape[0];
+  shape[0] = end - begin;
+  return Tensor::of<float>(shape, t.as<float>().subspan(static_cast<std::size_t>(begin * each), static_cast<std::size_t>((end - begin) * each)));
+}
+
+// Shards that exchange moments and sums give each sample the gradient that it has in the whole batch.
+TEST(BatchNormTraining, ShardsTogetherAreTheWholeBatch) {
+  Case k = make_case({5, 6, 4, 3}, true);
+  const Wanted want(k);
+  const std::vector<std::pair<std::int64_t, std::int64_t>> shards = {{0, 3}, {3, 5}};
+  Tensor moments(DType::kF32, {3, 6});
+  for (const auto& [begin, end] : shards) {
+    const Tensor own = moments_of(samples(k.x, begin, end), channels_last());
+    merge_moments(moments.as<float>().data(), own.as<float>().data(), moments.as_mutable<float>().data(), 6);
+  }
+  std::vector<Tensor> sums = {Tensor(DType::kF32, {6}), Tensor(DType::kF32, {6})};
+  const auto operands = [&](const auto& shard) {
+    return std::vector<Tensor>{samples(k.dy, shard.first, shard.second), samples(k.x, shard.first, shard.second), moments, k.gamma, k.beta};
+  };
+  for (const auto& shard : shards) {
+    const auto own = run_node({.op = "BatchNormGradSums", .attributes = k.attributes, .operands = operands(shard), .outputs = 2}, channels_last());
+    for (std::size_t o = 0; o < 2; ++o) {
+      for (std::size_t c = 0; c < 6; ++c) sums[o].as_mutable<float>()[c] += own[o].as<float>()[c];
+    }
+  }
+  expect_close(sums[0], Tensor::of<float>({6}, std::span<const float>(want.dbeta)), 1e-5, 1e-5);
+  expect_close(sums[1], Tensor::of<float>({6}, std::span<const float>(want.dgamma)), 1e-5, 1e-5);
+  const Tensor dx = Tensor::of<float>(k.x.shape(), std::span<const float>(want.dx));
+  for (const auto& shard : shards) {
+    auto all = operands(shard);
+    all.insert(all.end(), sums.begin(), sums.end());
+    expect_close(run_node({.op = "BatchNormGradInput", .attributes = k.attributes, .operands = all}, channels_last())[0],
+                 samples(dx, shard.first, shard.second), 1e-5, 4e-6);
+  }
+}
+
 TEST(BatchNormTraining, RefusesWhatDoesNotFit) {
   const Case k = make_case({2, 3, 2, 2}, false);
   EXPECT_THROW(run_node({.op = "BatchNormTraining", .attributes = {}, .operands = {k.x, random_f32({3, 4}, 1), k.gamma, k.beta}}), InvalidModel);
