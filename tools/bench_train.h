@@ -25,7 +25,7 @@ class RandomTraining {
 
   TrainingPrediction predict() { return trainer_.predict(shapes_); }
   void check_limit() { trainer_.group().check_limit(shapes_); }  // throws OutOfMemory naming what fits
-  std::size_t held() const { return held_; }  // resident bytes before
+  std::size_t held() const { return held_; }                     // resident bytes before
   int threads() const { return pool_.threads(); }
   // Nodes of a shard, with their seconds where they were measured.
   std::vector<RunReport::StepReport> report();

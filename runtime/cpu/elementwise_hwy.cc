@@ -44,7 +44,8 @@ void run_smooth(FloatMap kind, float alpha, float beta, const float* x, float* y
     case FloatMap::kSelu:
       return each(x, y, n, [=](V v) HWY_ATTR { return hn::Mul(b, hn::IfThenElse(hn::Lt(v, zero), hn::Mul(a, expm1_of(hn::Min(v, zero))), v)); });
     case FloatMap::kCelu:
-      return each(x, y, n, [=](V v) HWY_ATTR { return hn::IfThenElse(hn::Lt(v, zero), hn::Mul(a, expm1_of(hn::Min(hn::Div(v, a), constant(88.0f)))), v); });
+      return each(x, y, n,
+                  [=](V v) HWY_ATTR { return hn::IfThenElse(hn::Lt(v, zero), hn::Mul(a, expm1_of(hn::Min(hn::Div(v, a), constant(88.0f)))), v); });
     case FloatMap::kGelu:
       return each(x, y, n, [](V v) HWY_ATTR { return gelu_of(v); });
     case FloatMap::kGeluTanh:
