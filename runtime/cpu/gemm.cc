@@ -26,6 +26,12 @@ constexpr std::size_t kTileRows = kLanes >= 16 ? 14 : 6;
 template <std::size_t M>
 constexpr std::int64_t kAhead = M <= 2 ? 64 : 16;
 
+// Memory that will be wanted soon, fetched into L2 bit by bit while a tile is computed. A burst would fill the queues and stall.
+struct Ahead {
+  const char* at = nullptr;
+  std::ptrdiff_t step = 0;  // bytes for four steps of k, at most a line; 0: nothing to fetch
+};
+
 // One tile: M rows by one panel.
 struct Tile {
   const float* const* rows;  // M pointers per segment
@@ -38,6 +44,7 @@ struct Tile {
   float* c;
   std::int64_t c_stride;
   float lower, upper;
+  Ahead ahead;
 };
 
 template <std::size_t M>
@@ -101,12 +108,15 @@ HWY_NOINLINE void tile(const Tile& t) {
   start<M>(t.bias, s, kRows);
   const float* HWY_RESTRICT b = t.b;
   const float* const* rows = t.rows;
+  const char* ahead = t.ahead.at;
   for (std::int64_t segment = 0; segment < t.segments; ++segment, rows += t.row_step) {
     Pointers<M> a;
     take(rows, a, kRows);
     std::int64_t k = 0;
     for (; k + 4 <= t.depth; k += 4, b += 4 * kWidth) {
       for (std::int64_t line = 0; line < 4 * kWidth; line += 16) hwy::Prefetch(b + kAhead<M> * kWidth + line);
+      __builtin_prefetch(ahead, 0, 2);
+      ahead += t.ahead.step;
       step<M>(a, k, b, s, kRows);
       HWY_FENCE;  // keeps the compiler from mixing the steps, which spills accumulators
       step<M>(a, k + 1, b + kWidth, s, kRows);
@@ -147,6 +157,35 @@ void fetch(const GemmBlock& g, std::int64_t row, std::int64_t rows, std::int64_t
   }
 }
 
+constexpr std::int64_t kLine = 64;
+constexpr std::int64_t kNearWeights = 1 << 16;  // floats that L2 keeps from block to block
+
+// Which lines are fetched ahead by each tile of a block: in the last tiles what the caller reads next, before them the next panel of weights,
+// where all panels together are more than L2 keeps.
+class Schedule {
+ public:
+  Schedule(const GemmBlock& g, std::int64_t tiles)
+      : g_(g), tiles_(tiles), groups_(g.segments * (g.segment_depth / 4)), panel_bytes_(g.segments * g.segment_depth * kWidth * 4) {
+    if (groups_ == 0) return;
+    const std::int64_t step = (panel_bytes_ + tiles * groups_ - 1) / (tiles * groups_);
+    if (panel_bytes_ / kWidth * g.outputs > kNearWeights * 4 && step <= kLine) weights_step_ = step;
+    const std::int64_t all = tiles * (g.last_panel - g.first_panel), of_tile = groups_ * kLine;
+    next_from_ = all - std::min(all, (g.next_bytes + of_tile - 1) / of_tile);
+  }
+  Ahead of(std::int64_t panel, std::int64_t tile) const {
+    const std::int64_t at = (panel - g_.first_panel) * tiles_ + tile - next_from_;
+    if (groups_ > 0 && at >= 0) return {static_cast<const char*>(g_.next) + at * groups_ * kLine, kLine};
+    const std::int64_t next = weights_step_ == 0 ? panel : panel + 1 < g_.last_panel ? panel + 1 : g_.first_panel;
+    return {reinterpret_cast<const char*>(g_.packed) + next * panel_bytes_ + tile * groups_ * weights_step_, weights_step_};
+  }
+
+ private:
+  const GemmBlock& g_;
+  const std::int64_t tiles_, groups_;  // groups: of four steps of k
+  const std::int64_t panel_bytes_;
+  std::int64_t weights_step_ = 0, next_from_ = 0;
+};
+
 RowExit exit_of(const GemmBlock& g, std::int64_t row, std::int64_t output) {
   const auto unit = static_cast<std::int64_t>(size_of(g.type)), at = (row * g.residual_stride + output) * unit;
   return {.type = g.type,
@@ -174,6 +213,7 @@ void run_panel(const GemmBlock& g, std::int64_t panel, Panel& local) {
   t.bias = local.bias;
   t.lower = direct ? lower_bound(g.activation) : -std::numeric_limits<float>::infinity();
   t.upper = direct ? upper_bound(g.activation) : std::numeric_limits<float>::infinity();
+  const Schedule schedule(g, tiles);
   for (std::int64_t i = 0; i < tiles; ++i) {  // rows spread evenly: no tile is much thinner than the others
     const std::int64_t row = g.rows * i / tiles, rows = g.rows * (i + 1) / tiles - row;
     if (g.table) {
@@ -190,6 +230,7 @@ void run_panel(const GemmBlock& g, std::int64_t panel, Panel& local) {
       t.residual_stride = g.residual_stride;
     }
     fetch_rows(g, row + rows);
+    t.ahead = schedule.of(panel, i);
     choose(static_cast<std::size_t>(rows), std::make_index_sequence<kTileRows>())(t);
     if (!direct) finish_rows(exit_of(g, row, output), local.c, kWidth, rows, count);
   }

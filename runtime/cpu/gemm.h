@@ -52,6 +52,9 @@ struct GemmBlock {
   void* c = nullptr;
   std::int64_t c_stride = 0;
   Activation activation;
+  // What the caller will read next, if known: fetched into L2 meanwhile.
+  const void* next = nullptr;
+  std::int64_t next_bytes = 0;
 };
 void gemm_run(const GemmBlock&);
 

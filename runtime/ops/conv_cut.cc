@@ -68,4 +68,18 @@ DepthwiseWindow depthwise_window(const Window& w) {
   return d;
 }
 
+Sight sight_of(const Window& w) {
+  Sight s{elements(w.input), elements(w.output), 0};
+  std::int64_t plane = 1;
+  for (std::size_t d = w.rank(); d-- > 0; plane *= w.input[d]) s.seen += std::max<std::int64_t>(0, w.extent(d) - 1 - w.begin[d]) * plane;
+  return s;
+}
+
+void fetch_next(const Sight& s, const void* image, std::int64_t pixel_bytes, std::int64_t first, std::int64_t last, GemmBlock& g) {
+  const std::int64_t per_output = divide_up(s.in_pixels, s.out_pixels);
+  const std::int64_t from = std::min(s.in_pixels, last * per_output + s.seen), end = std::min(s.in_pixels, from + (last - first) * per_output);
+  g.next = static_cast<const std::byte*>(image) + from * pixel_bytes;
+  g.next_bytes = (end - from) * pixel_bytes;
+}
+
 }  // namespace tandem

@@ -32,6 +32,7 @@ struct Job {
   ProductPlan product;
   Source source;
   PixelCut cut;
+  Sight sight;
   PackedOperand weights;
   std::int64_t row_pitch;                               // of gathered rows
   std::size_t zero_at = 0, edges_at = 0, tiles_at = 0;  // in scratch, after the table
@@ -153,6 +154,8 @@ void run_block(const Job& j, const KernelArgs& k, const PixelCut::Part& part, st
     g.residual_stride = j.residual_pitch;
   }
   g.activation = j.conv.activation;
+  if (j.source != Source::kCopy && group + 1 == j.conv.group)
+    fetch_next(j.sight, image, j.x_pitch * static_cast<std::int64_t>(unit), first, first + count, g);
   const auto* packed = j.weights.data(k);
   j.product.run(g, packed + static_cast<std::size_t>(group) * j.group_bytes(), k.scratch + j.tiles_at);
 }
@@ -198,6 +201,7 @@ void take_geometry(Job& j, const CpuContext& c) {
   j.y_pitch = c.out[0].channel_pitch;
   j.in_pixels = elements(spatial(x));
   j.out_pixels = elements(spatial(y));
+  j.sight = sight_of(w);
   j.type = c.out[0].dtype;
   j.bias = c.has_input(kBias);
   j.residual = c.has_input(kResidual);

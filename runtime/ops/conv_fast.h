@@ -39,6 +39,13 @@ PixelCut cut_pixels(const ProductPlan&, std::int64_t images, std::int64_t pixels
 // Most pixels that cut_pixels puts in a block.
 inline constexpr std::int64_t kLargestBlock = 192;
 DepthwiseWindow depthwise_window(const Window&);
+// Sets GemmBlock::next to the pixels that come into sight, about, when the block of outputs behind `last` is worked on. `image`: the image's
+// first pixel of x, `pixel_bytes` apart.
+struct Sight {
+  std::int64_t in_pixels = 0, out_pixels = 0, seen = 0;  // seen: how far the window reaches beyond its own output
+};
+Sight sight_of(const Window&);
+void fetch_next(const Sight&, const void* image, std::int64_t pixel_bytes, std::int64_t first, std::int64_t last, GemmBlock&);
 // Floats from one row of a product's left side to the next in scratch: rows a power of two apart would share cache sets.
 inline std::int64_t padded_row(std::int64_t depth) { return (depth + 15) / 16 * 16 + (depth % 512 == 0 ? 16 : 0); }
 // Depthwise weights are f32 numbers, rounded to bf16 where the activations are.

@@ -62,6 +62,7 @@ struct Job {
   DType type;
   bool depthwise_bias, pointwise_bias, residual;
   PixelCut cut;
+  Sight sight;
   ProductPlan product;
   std::size_t depthwise_pack = 0, pointwise_pack = 0, tiles_at = 0;
   bool rounds() const { return type == DType::kBF16 && !product.amx; }  // tiles round by themselves
@@ -112,6 +113,7 @@ void run_block(const Job& j, const KernelArgs& k, const PixelCut::Part& part, st
     g.residual_stride = j.residual_pitch;
   }
   g.activation = j.params.activation;
+  fetch_next(j.sight, d.x, j.x_pitch * static_cast<std::int64_t>(unit), first, last, g);
   j.product.run(g, k.packed[j.pointwise_pack], k.scratch + j.tiles_at);
 }
 
@@ -147,6 +149,7 @@ Kernel cpu(CpuContext& c) {
   j.y_pitch = c.out[0].channel_pitch;
   j.in_pixels = elements(spatial(c.in[0].shape));
   j.out_pixels = elements(spatial(c.out[0].shape));
+  j.sight = sight_of(j.params.window);
   j.depthwise_bias = c.has_input(kDepthwiseBias);
   j.pointwise_bias = c.has_input(kPointwiseBias);
   j.residual = c.has_input(kResidual);
