@@ -14,6 +14,12 @@ constexpr std::int64_t kTasksOfAnImage = 8;      // enough for several threads
 
 std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
+// The nearest number of equal tasks that two, or many tasks four, threads share without rest.
+std::int64_t even(std::int64_t tasks) {
+  const std::int64_t threads = tasks > 8 ? 4 : 2;
+  return tasks == 1 ? 1 : (tasks + threads / 2) / threads * threads;
+}
+
 }  // namespace
 
 bool is_hot_activation(const TensorDesc& d, DType type) {
@@ -29,13 +35,14 @@ PixelCut cut_pixels(const ProductPlan& plan, std::int64_t images, std::int64_t p
   // Small weights stay near, however often they are read: smaller blocks then, so that an image gives enough tasks.
   const std::int64_t roof = depth * outputs <= kNearWeights ? kMostPixels / 2 : kMostPixels;
   const std::int64_t most = std::clamp(kBlockFloats / std::max<std::int64_t>(1, depth + outputs), kFewestPixels, roof);
-  const std::int64_t blocks = std::max<std::int64_t>(1, (pixels + most / 2) / most);  // to the nearest: a block may be half as large again
-  c.block = std::max<std::int64_t>(1, divide_up(divide_up(pixels, blocks), tile) * tile);
-  const double products = static_cast<double>(c.block) * static_cast<double>(depth) * static_cast<double>(outputs);
+  c.unit = tile;
+  const std::int64_t blocks = even(std::max<std::int64_t>(1, (pixels + most / 2) / most));  // to the nearest: a block may be half as large again
+  const double products = static_cast<double>(pixels) / static_cast<double>(blocks) * static_cast<double>(depth) * static_cast<double>(outputs);
   const auto blocks_of_task =
       static_cast<std::int64_t>(std::clamp(static_cast<double>(kTaskProducts) / std::max(1.0, products), 1.0, static_cast<double>(blocks)));
-  c.per_task = c.block * blocks_of_task;
-  c.pixel_tasks = divide_up(pixels, c.per_task);
+  const std::int64_t units = divide_up(pixels, c.unit);
+  c.pixel_tasks = std::min(units, even(divide_up(blocks, blocks_of_task)));
+  c.block = std::max<std::int64_t>(1, divide_up(divide_up(units, std::max<std::int64_t>(1, c.pixel_tasks)), blocks_of_task) * c.unit);
   const std::int64_t worth = std::max<std::int64_t>(1, divide_up(split, width));
   if (blocks_of_task == 1 && c.pixel_tasks > 0 && c.pixel_tasks < kTasksOfAnImage) {
     const auto by_work = static_cast<std::int64_t>(products / static_cast<double>(kTaskProducts) * 2);
@@ -48,8 +55,9 @@ PixelCut::Part PixelCut::part(int task) const {
   const std::int64_t group = task % panel_groups, rest = task / panel_groups;
   Part p;
   p.image = rest / pixel_tasks;
-  p.first = rest % pixel_tasks * per_task;
-  p.last = std::min(pixels, p.first + per_task);
+  const std::int64_t units = divide_up(pixels, unit), at = rest % pixel_tasks;
+  p.first = units * at / pixel_tasks * unit;
+  p.last = std::min(pixels, units * (at + 1) / pixel_tasks * unit);
   p.first_panel = panels * group / panel_groups;
   p.last_panel = panels * (group + 1) / panel_groups;
   return p;

@@ -24,9 +24,10 @@ Kernel fast_depthwise(CpuContext&, const ConvParams&, bool mirrored);
 Kernel fast_depthwise_transpose(CpuContext&, const ConvParams&);
 // True for an absent operand or a channels-last activation of the output's type.
 bool is_hot_activation(const TensorDesc&, DType);
-// How one image's output pixels are cut: tasks of `per_task` pixels worked on `block` at a time, times groups of output panels.
+// How one image's output pixels are cut: tasks of about as many pixels, in multiples of `unit`, worked on at most `block` at a time, times
+// groups of output panels.
 struct PixelCut {
-  std::int64_t images = 0, pixels = 0, per_task = 0, block = 0, pixel_tasks = 0;
+  std::int64_t images = 0, pixels = 0, unit = 1, block = 0, pixel_tasks = 0;
   std::int64_t panels = 0, panel_groups = 1;
   int tasks() const { return static_cast<int>(images * pixel_tasks * panel_groups); }
   struct Part {
