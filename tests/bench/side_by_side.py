@@ -18,8 +18,10 @@ import sys
 import venv
 
 PINNED = ["onnxruntime==1.32.0", "openvino==2026.4.1", "onnx==1.23.2", "numpy==2.4.6"]
+PINNED_TRAIN = ["torch==2.15.0", "onnx==1.23.2", "numpy==2.4.6"]
 MODELS = ["xception", "resnet50", "mobilenetv2"]
 HERE = os.path.dirname(os.path.abspath(__file__))
+TRAIN_PEERS = {"f32": ["torch"], "bf16": ["torch"]}
 PEERS = {"f32": ["onnxruntime", "openvino", "openvino-streams"], "bf16": ["openvino", "openvino-streams"]}
 
 
@@ -29,6 +31,7 @@ def arguments():
                    default=os.path.join(HERE, "../../build/release/bin/tandem"))
     p.add_argument("--cache", default=os.path.join(os.environ.get("XDG_CACHE_HOME", os.path.expanduser("~/.cache")), "tandem-bench"),
                    help="folder of the venv and the networks (default: %(default)s)")
+    p.add_argument("--mode", default="infer", choices=["infer", "train"], help="train: a step of momentum SGD beside PyTorch's")
     p.add_argument("--models", nargs="+", default=MODELS, choices=MODELS)
     p.add_argument("--batches", nargs="+", type=int, default=[8, 1])
     p.add_argument("--precisions", nargs="+", default=["f32", "bf16x3", "bf16"], choices=["f32", "bf16x3", "bf16"], help="of tandem")
@@ -41,21 +44,27 @@ def arguments():
     return p.parse_args()
 
 
-def prepare(cache, models):
-    """The venv's python; the models' files are there afterwards."""
+def python_with(cache, name, packages):
+    """A venv's python with these packages."""
     os.makedirs(cache, exist_ok=True)
-    python = os.path.join(cache, "venv", "bin", "python")
-    stamp = os.path.join(cache, "venv", "pinned.txt")
-    if not (os.path.exists(stamp) and open(stamp).read() == "\n".join(PINNED)):
-        print("installing", *PINNED, file=sys.stderr)
-        venv.create(os.path.join(cache, "venv"), with_pip=True, clear=True)
-        subprocess.run([python, "-m", "pip", "install", "--quiet", *PINNED], check=True)
+    python = os.path.join(cache, name, "bin", "python")
+    stamp = os.path.join(cache, name, "pinned.txt")
+    if not (os.path.exists(stamp) and open(stamp).read() == "\n".join(packages)):
+        print("installing", *packages, file=sys.stderr)
+        venv.create(os.path.join(cache, name), with_pip=True, clear=True)
+        subprocess.run([python, "-m", "pip", "install", "--quiet", *packages], check=True)
         with open(stamp, "w") as f:
-            f.write("\n".join(PINNED))
+            f.write("\n".join(packages))
+    return python
+
+
+def prepare(cache, models, mode):
+    """The peers' python; the models' files are there afterwards."""
+    python = python_with(cache, "venv", PINNED)
     missing = [m for m in models if not os.path.exists(os.path.join(cache, "models", m + ".onnx"))]
     if missing:
         subprocess.run([python, os.path.join(HERE, "models.py"), os.path.join(cache, "models"), *missing], check=True)
-    return python
+    return python_with(cache, "venv-train", PINNED_TRAIN) if mode == "train" else python
 
 
 def last_object(command):
@@ -70,7 +79,8 @@ def last_object(command):
 class Peer:
     def __init__(self, args, python, kind, model, batch, precision):
         self.label = f"{kind} {precision}"
-        self.command = [python, os.path.join(HERE, "peer.py"), kind, model, str(batch), str(args.threads), precision, str(args.seconds)]
+        script = ["torch_peer.py"] if kind == "torch" else ["peer.py", kind]
+        self.command = [python, os.path.join(HERE, script[0]), *script[1:], model, str(batch), str(args.threads), precision, str(args.seconds)]
 
     def run(self):
         return last_object(self.command)
@@ -84,7 +94,7 @@ class Tandem:
         self.label = f"tandem {precision}" + ("" if devices == "cpu" else f" on {devices}") + ("" if threads == args.threads else f", {threads} thread")
         self.seconds, self.iterations = args.seconds, None
         self.command = [args.tandem, "bench", model, "--batch", str(batch), "--threads", str(threads), "--devices", devices, "--precision", precision,
-                        "--json", "-"]
+                        "--mode", args.mode, "--json", "-"] + (["--optimizer", "momentum"] if args.mode == "train" else [])
 
     def run(self):
         if self.iterations is None:
@@ -167,16 +177,16 @@ def cpu():
 
 def main():
     args = arguments()
-    python = prepare(args.cache, args.models)
+    python = prepare(args.cache, args.models, args.mode)
     alone = args.tandem == "none"
     print(f"{cpu()}; {args.threads} threads, {args.rounds} rounds of {args.seconds:g} s; load before: {os.getloadavg()[0]:.1f}")
-    print("peers:", ", ".join(PINNED))
+    print("peers:", ", ".join(PINNED if args.mode == "infer" else PINNED_TRAIN))
     everything = {}
     for model in args.models:
         path = os.path.join(args.cache, "models", model + ".onnx")
         for batch in args.batches:
             runners, pairs = [], []
-            for kind, names in PEERS.items():
+            for kind, names in (PEERS if args.mode == "infer" else TRAIN_PEERS).items():
                 wanted = args.precisions if not alone else ["f32", "bf16"]
                 ours = [p for p in wanted if (p == "bf16") == (kind == "bf16")]
                 if not ours:
