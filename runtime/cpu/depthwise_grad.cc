@@ -28,12 +28,6 @@ struct Lane {
   }
 };
 
-template <class T>
-const T* zero_row() {
-  alignas(64) static const T kZero[kLanes] = {};
-  return kZero;
-}
-
 // Outputs [from, to) of a row whose taps [first, first + count) of the kernel's row all lie inside the image.
 struct Inner {
   std::int64_t from, to;
@@ -44,56 +38,71 @@ struct Inner {
   }
 };
 
-// ---- 3x3: all nine sums in registers, kernel rows outside the image read zeros
+// ---- 3x3: all nine sums in registers
 
 template <class T>
 struct Rows {
   const T* p[3];
-  std::int64_t step[3];  // 0 outside
+  bool inside[3];
+  bool all() const { return inside[0] && inside[1] && inside[2]; }
 };
 
-template <class T, bool kPart, std::size_t... R>
-HWY_INLINE void add_tap(const Lane<T, kPart>& lane, const Rows<T>& rows, std::int64_t cell, V dy, V* sums, std::index_sequence<R...>) {
-  ((sums[3 * R] = hn::MulAdd(lane.read(rows.p[R] + cell * rows.step[R]), dy, sums[3 * R])), ...);
+// The three taps of one column, `at` elements from the rows' starts.
+template <bool kAll, class T, bool kPart, std::size_t... R>
+HWY_INLINE void add_column(const Lane<T, kPart>& lane, const Rows<T>& rows, std::int64_t at, V dy, V* sums, std::index_sequence<R...>) {
+  const auto row = [&](std::size_t r) HWY_ATTR __attribute__((always_inline)) {
+    if (kAll || rows.inside[r]) sums[3 * r] = hn::MulAdd(lane.read(rows.p[r] + at), dy, sums[3 * r]);
+  };
+  (row(R), ...);
 }
 
-template <class T, bool kPart>
-void nine(const DepthwiseGradBlock& b, const Lane<T, kPart>& lane, const T* x, const T* dy, float* sums) {
+template <bool kAll, class T, bool kPart>
+HWY_INLINE void add_row(const DepthwiseGradBlock& b, const Inner& inner, const Lane<T, kPart>& lane, const Rows<T>& rows, const T* p, V* s) {
   constexpr auto kRows = std::make_index_sequence<3>();
+  const DepthwiseWindow& g = b.window;
+  const std::int64_t step = g.dilations[1], column = step * b.pitch, next = g.strides[1] * b.pitch;
+  std::int64_t cell = -g.begin[1];
+  const auto edge = [&](std::int64_t from, std::int64_t to) HWY_ATTR __attribute__((always_inline)) {
+    for (std::int64_t i = from; i < to; ++i, p += b.dy_pitch, cell += g.strides[1]) {
+      const V v = lane.read(p);
+      if (cell >= 0 && cell < g.in[1]) add_column<kAll>(lane, rows, cell * b.pitch, v, s, kRows);
+      if (cell + step >= 0 && cell + step < g.in[1]) add_column<kAll>(lane, rows, (cell + step) * b.pitch, v, s + 1, kRows);
+      if (cell + 2 * step >= 0 && cell + 2 * step < g.in[1]) add_column<kAll>(lane, rows, (cell + 2 * step) * b.pitch, v, s + 2, kRows);
+    }
+  };
+  edge(0, inner.from);
+  std::int64_t at = cell * b.pitch;
+  for (std::int64_t i = inner.from; i < inner.to; ++i, p += b.dy_pitch, at += next) {
+    const V v = lane.read(p);
+    add_column<kAll>(lane, rows, at, v, s, kRows);
+    add_column<kAll>(lane, rows, at + column, v, s + 1, kRows);
+    add_column<kAll>(lane, rows, at + 2 * column, v, s + 2, kRows);
+  }
+  cell += (inner.to - inner.from) * g.strides[1];
+  edge(inner.to, g.out[1]);
+}
+
+template <class T, bool kPart, std::size_t... N>
+void nine(const DepthwiseGradBlock& b, const Lane<T, kPart>& lane, const T* x, const T* dy, float* sums, std::index_sequence<N...>) {
   const D d;
   const DepthwiseWindow& g = b.window;
   const Inner inner(g, 0, 3);
-  const std::int64_t step = g.dilations[1];
   V s[9];
-  for (std::int64_t t = 0; t < 9; ++t) s[t] = hn::LoadU(d, sums + t * kLanes);
+  ((s[N] = hn::LoadU(d, sums + static_cast<std::int64_t>(N) * kLanes)), ...);  // a loop would keep them in memory
   for (std::int64_t row = b.first_row; row < b.last_row; ++row) {
     Rows<T> rows;
     for (std::int64_t r = 0; r < 3; ++r) {
       const std::int64_t at = row * g.strides[0] - g.begin[0] + r * g.dilations[0];
-      const bool inside = at >= 0 && at < g.in[0];
-      rows.p[r] = inside ? x + at * g.in[1] * b.pitch : zero_row<T>();
-      rows.step[r] = inside ? b.pitch : 0;
+      rows.inside[r] = at >= 0 && at < g.in[0];
+      rows.p[r] = x + (rows.inside[r] ? at * g.in[1] * b.pitch : 0);
     }
     const T* p = dy + row * g.out[1] * b.dy_pitch;
-    std::int64_t cell = -g.begin[1];
-    const auto edge = [&](std::int64_t from, std::int64_t to) HWY_ATTR __attribute__((always_inline)) {
-      for (std::int64_t i = from; i < to; ++i, p += b.dy_pitch, cell += g.strides[1]) {
-        const V v = lane.read(p);
-        if (cell >= 0 && cell < g.in[1]) add_tap(lane, rows, cell, v, s, kRows);
-        if (cell + step >= 0 && cell + step < g.in[1]) add_tap(lane, rows, cell + step, v, s + 1, kRows);
-        if (cell + 2 * step >= 0 && cell + 2 * step < g.in[1]) add_tap(lane, rows, cell + 2 * step, v, s + 2, kRows);
-      }
-    };
-    edge(0, inner.from);
-    for (std::int64_t i = inner.from; i < inner.to; ++i, p += b.dy_pitch, cell += g.strides[1]) {
-      const V v = lane.read(p);
-      add_tap(lane, rows, cell, v, s, kRows);
-      add_tap(lane, rows, cell + step, v, s + 1, kRows);
-      add_tap(lane, rows, cell + 2 * step, v, s + 2, kRows);
-    }
-    edge(inner.to, g.out[1]);
+    if (rows.all())
+      add_row<true>(b, inner, lane, rows, p, s);
+    else
+      add_row<false>(b, inner, lane, rows, p, s);
   }
-  for (std::int64_t t = 0; t < 9; ++t) hn::StoreU(s[t], d, sums + t * kLanes);
+  (hn::StoreU(s[N], d, sums + static_cast<std::int64_t>(N) * kLanes), ...);
 }
 
 // ---- any window: some taps of one kernel row at a time, two positions side by side
@@ -167,7 +176,7 @@ void run_channels(const DepthwiseGradBlock& b, std::int64_t channel, std::int64_
   const T* dy = static_cast<const T*>(b.dy) + channel;
   float* sums = b.sums + channel * b.window.taps();
   if (b.window.kernel[0] == 3 && b.window.kernel[1] == 3)
-    nine(b, lane, x, dy, sums);
+    nine(b, lane, x, dy, sums, std::make_index_sequence<9>());
   else
     any(b, lane, x, dy, sums);
 }

@@ -1,10 +1,14 @@
 #include "runtime/cpu/product_rows.h"
 
+#include <algorithm>
+
 #include "runtime/cpu/hwy_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "runtime/cpu/product_rows.cc"
 #include <hwy/foreach_target.h>  // first: compiles this file once for each instruction set
+
+#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 #include "runtime/cpu/vector-inl.h"
@@ -52,13 +56,22 @@ HWY_INLINE void block(const T* from, std::int64_t from_stride, float* to, std::i
 }
 #endif
 
+// Lines of the next block: memory that was not there is waited for once, not at every row.
+template <class T>
+HWY_INLINE void fetch(const T* from, std::int64_t stride) {
+  for (std::int64_t i = 0; i < kTogether; ++i) hwy::Prefetch(from + i * stride);
+}
+
 template <class T>
 void transpose(const T* from, std::int64_t from_stride, std::int64_t rows, std::int64_t columns, float* to, std::int64_t to_stride) {
   std::int64_t r = 0;
   for (; r + kTogether <= rows; r += kTogether) {
     const T* row = from + r * from_stride;
     std::int64_t c = 0;
-    for (; c + kColumns <= columns; c += kColumns) block(row + c, from_stride, to + c * to_stride + r, to_stride);
+    for (; c + kColumns <= columns; c += kColumns) {
+      if (c % 16 == 0) fetch(row + kTogether * from_stride + c, from_stride);
+      block(row + c, from_stride, to + c * to_stride + r, to_stride);
+    }
     for (; c < columns; ++c) {
       for (std::int64_t i = 0; i < kTogether; ++i) to[c * to_stride + r + i] = static_cast<float>(row[i * from_stride + c]);
     }
@@ -69,25 +82,46 @@ void transpose(const T* from, std::int64_t from_stride, std::int64_t rows, std::
 }
 
 template <class T>
-void gather(const void* const* from, std::int64_t first, std::int64_t rows, std::int64_t columns, float* to, std::int64_t to_stride) {
+HWY_INLINE void copy(const T* from, std::int64_t count, float* to) {
+  std::int64_t c = 0;
+  for (; c + kLanes <= count; c += kLanes) hn::StoreU(load(from + c), D(), to + c);
+  for (; c < count; ++c) to[c] = static_cast<float>(from[c]);
+}
+
+constexpr std::int64_t kRowsAhead = 12;  // each in a page of its own: the hardware does not fetch ahead
+
+// Whole panels: two vectors each.
+template <class T>
+void gather_whole(const void* const* from, std::int64_t first, std::int64_t rows, std::int64_t panels, float* to, std::int64_t panel_stride) {
   const D d;
-  if (columns == 2 * kLanes) {  // a panel
-    for (std::int64_t r = 0; r < rows; ++r, to += to_stride) {
-      const T* row = static_cast<const T*>(from[r]);
-      hn::StoreU(row ? load(row + first) : hn::Zero(d), d, to);
-      hn::StoreU(row ? load(row + first + kLanes) : hn::Zero(d), d, to + kLanes);
-    }
-    return;
-  }
-  for (std::int64_t r = 0; r < rows; ++r, to += to_stride) {
+  for (std::int64_t r = 0; r < rows; ++r, to += 2 * kLanes) {
     const T* row = static_cast<const T*>(from[r]);
-    if (!row) {
-      for (std::int64_t c = 0; c < columns; ++c) to[c] = 0;
-      continue;
+    const T* ahead = static_cast<const T*>(from[std::min(rows - 1, r + kRowsAhead)]);
+    float* panel = to;
+    for (std::int64_t p = 0; p < panels; ++p, panel += panel_stride) {
+      if (ahead) hwy::Prefetch(ahead + first + p * 2 * kLanes);
+      hn::StoreU(row ? load(row + first + p * 2 * kLanes) : hn::Zero(d), d, panel);
+      hn::StoreU(row ? load(row + first + (p * 2 + 1) * kLanes) : hn::Zero(d), d, panel + kLanes);
     }
-    std::int64_t c = 0;
-    for (; c + kLanes <= columns; c += kLanes) hn::StoreU(load(row + first + c), d, to + c);
-    for (; c < columns; ++c) to[c] = static_cast<float>(row[first + c]);
+  }
+}
+
+template <class T>
+void gather(const void* const* from, std::int64_t first, std::int64_t rows, std::int64_t columns, std::int64_t lane, float* to, std::int64_t width,
+            std::int64_t panel_stride) {
+  if (width == 2 * kLanes && lane == 0 && columns % width == 0) return gather_whole<T>(from, first, rows, columns / width, to, panel_stride);
+  for (std::int64_t done = 0; done < columns;) {  // panel by panel
+    const std::int64_t count = std::min(width - lane, columns - done);
+    float* panel = to + lane;
+    for (std::int64_t r = 0; r < rows; ++r, panel += width) {
+      if (from[r])
+        copy(static_cast<const T*>(from[r]) + first + done, count, panel);
+      else
+        std::fill(panel, panel + count, 0.0f);
+    }
+    done += count;
+    lane = 0;
+    to += panel_stride;
   }
 }
 
@@ -97,11 +131,13 @@ void transpose_f32(const void* from, std::int64_t from_stride, std::int64_t rows
 void transpose_bf16(const void* from, std::int64_t from_stride, std::int64_t rows, std::int64_t columns, float* to, std::int64_t to_stride) {
   transpose(static_cast<const BFloat16*>(from), from_stride, rows, columns, to, to_stride);
 }
-void gather_f32(const void* const* from, std::int64_t first, std::int64_t rows, std::int64_t columns, float* to, std::int64_t to_stride) {
-  gather<float>(from, first, rows, columns, to, to_stride);
+void gather_f32(const void* const* from, std::int64_t first, std::int64_t rows, std::int64_t columns, std::int64_t lane, float* to,
+                std::int64_t width, std::int64_t panel_stride) {
+  gather<float>(from, first, rows, columns, lane, to, width, panel_stride);
 }
-void gather_bf16(const void* const* from, std::int64_t first, std::int64_t rows, std::int64_t columns, float* to, std::int64_t to_stride) {
-  gather<BFloat16>(from, first, rows, columns, to, to_stride);
+void gather_bf16(const void* const* from, std::int64_t first, std::int64_t rows, std::int64_t columns, std::int64_t lane, float* to,
+                 std::int64_t width, std::int64_t panel_stride) {
+  gather<BFloat16>(from, first, rows, columns, lane, to, width, panel_stride);
 }
 
 }  // namespace
@@ -120,10 +156,10 @@ void transpose_rows(DType type, const void* from, std::int64_t from_stride, std:
   if (type == DType::kBF16) return HWY_DYNAMIC_DISPATCH(transpose_bf16)(from, from_stride, rows, columns, to, to_stride);
   HWY_DYNAMIC_DISPATCH(transpose_f32)(from, from_stride, rows, columns, to, to_stride);
 }
-void gather_rows(DType type, const void* const* from, std::int64_t first, std::int64_t rows, std::int64_t columns, float* to,
-                 std::int64_t to_stride) {
-  if (type == DType::kBF16) return HWY_DYNAMIC_DISPATCH(gather_bf16)(from, first, rows, columns, to, to_stride);
-  HWY_DYNAMIC_DISPATCH(gather_f32)(from, first, rows, columns, to, to_stride);
+void gather_rows(DType type, const void* const* from, std::int64_t first, std::int64_t rows, std::int64_t columns, std::int64_t lane, float* to,
+                 std::int64_t width, std::int64_t panel_stride) {
+  if (type == DType::kBF16) return HWY_DYNAMIC_DISPATCH(gather_bf16)(from, first, rows, columns, lane, to, width, panel_stride);
+  HWY_DYNAMIC_DISPATCH(gather_f32)(from, first, rows, columns, lane, to, width, panel_stride);
 }
 
 }  // namespace tandem

@@ -11,7 +11,9 @@ namespace tandem {
 // to[c * to_stride + r] = from[r * from_stride + c] for r < rows, c < columns. `from`: f32 or bf16.
 void transpose_rows(DType type, const void* from, std::int64_t from_stride, std::int64_t rows, std::int64_t columns, float* to,
                     std::int64_t to_stride);
-// to[r * to_stride + c] = from[r][first + c] for r < rows, c < columns; zeros where from[r] is null.
-void gather_rows(DType type, const void* const* from, std::int64_t first, std::int64_t rows, std::int64_t columns, float* to, std::int64_t to_stride);
+// Panels as gemm_run takes them, `width` columns each: column c of row r goes to to[c / width * panel_stride + r * width + c % width]. Copies
+// from[r][first + i] to column `lane` + i for r < rows, i < columns; zeros where from[r] is null.
+void gather_rows(DType type, const void* const* from, std::int64_t first, std::int64_t rows, std::int64_t columns, std::int64_t lane, float* to,
+                 std::int64_t width, std::int64_t panel_stride);
 
 }  // namespace tandem

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "runtime/cpu/pool_rows.h"
 #include "runtime/ops/families.h"
 #include "runtime/ops/float_access.h"
 
@@ -11,6 +12,7 @@ namespace tandem {
 namespace {
 
 constexpr std::size_t kX = 0, kDy = 1;
+constexpr std::int64_t kChunk = 1 << 14;  // sums that a task adds up
 
 void infer(InferContext& c) {
   static constexpr DType kFloats[] = {DType::kF32, DType::kBF16, DType::kF64};
@@ -106,6 +108,25 @@ Kernel cpu(CpuContext& c) {
 }
 
 }  // namespace
+
+void GradParts::reserve(Kernel& kernel) const {
+  if (parts > 1) kernel.shared_bytes = static_cast<std::size_t>(parts * size) * sizeof(float);
+}
+
+float* GradParts::sums(const KernelArgs& k, std::int64_t part) const {
+  return parts == 1 ? k.output<float>(0) : reinterpret_cast<float*>(k.shared) + part * size;
+}
+
+void GradParts::add_stage(Kernel& kernel) const {
+  if (parts == 1) return;
+  kernel.stages.push_back({static_cast<int>((size + kChunk - 1) / kChunk), [g = *this](const KernelArgs& k, int task) {
+                             const float* from[kMostGradParts];
+                             const std::int64_t first = task * kChunk;
+                             for (std::int64_t p = 0; p < g.parts; ++p) from[p] = g.sums(k, p) + first;
+                             sum_rows(from, static_cast<std::size_t>(g.parts), static_cast<std::size_t>(std::min(kChunk, g.size - first)), true,
+                                      k.output<float>(0) + first);
+                           }});
+}
 
 std::span<const OpDef> conv_grad_weight_ops() {
   static const OpDef ops[] = {

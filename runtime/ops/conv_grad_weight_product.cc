@@ -1,7 +1,7 @@
 // ConvGradWeight as a matrix product: rows are outputs, columns (tap, channel), and the sum runs over positions (image and output pixel).
 //
 // A block of positions at a time: dY's part of it transposed to [output][position], panels of columns gathered from X as
-// [position][column], and their product added to dW. Tasks cut outputs and columns.
+// [position][column], and their product added to dW. Tasks cut outputs, columns and, where dW is small, positions.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ constexpr std::int64_t kMostPositions = 384;  // of a block: a panel of columns 
 constexpr std::int64_t kMostRows = 128;       // outputs of a task: its transposed dY stays in L2
 constexpr std::int64_t kColumnsAtOnce = 64;   // gathered at a time
 constexpr std::int64_t kColumnsOnTiles = 256;
-constexpr std::int64_t kTasks = 8;  // enough for several threads
+constexpr std::int64_t kMostPartFloats = 1 << 20;  // of all parts' sums together
 constexpr std::int64_t kTaskProducts = 1 << 21;
 
 std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
@@ -31,6 +31,7 @@ struct Job {
   ProductPlan product;
   std::int64_t depth, blocks;                                    // positions of a block, blocks
   std::int64_t row_blocks, column_blocks, panels, group_panels;  // of a group; panels gathered at once
+  GradParts sums;                                                // parts of blocks of positions
   std::int64_t a_stride;
   std::size_t panels_at, packed_at, table_at, tiles_at;  // in scratch
   std::int64_t columns() const { return taps * channels; }
@@ -38,13 +39,18 @@ struct Job {
 };
 
 struct Task {
-  std::int64_t group, row, rows, first_panel, last_panel;
+  std::int64_t group, row, rows, first_panel, last_panel, first_position, last_position;
+  float* dw;  // of the group's first output
 };
 
-Task task_of(const Job& j, int task) {
+Task task_of(const Job& j, const KernelArgs& k, int task) {
   const std::int64_t columns = task % j.column_blocks, rows = task / j.column_blocks % j.row_blocks;
   Task t;
-  t.group = task / (j.column_blocks * j.row_blocks);
+  t.group = task / (j.column_blocks * j.row_blocks) % j.group;
+  const std::int64_t part = task / (j.column_blocks * j.row_blocks * j.group);
+  t.first_position = j.blocks * part / j.sums.parts * j.depth;
+  t.last_position = std::min(j.positions, j.blocks * (part + 1) / j.sums.parts * j.depth);
+  t.dw = j.sums.sums(k, part) + t.group * j.outputs * j.columns();
   t.row = j.outputs * rows / j.row_blocks;
   t.rows = j.outputs * (rows + 1) / j.row_blocks - t.row;
   t.first_panel = j.panels * columns / j.column_blocks;
@@ -78,12 +84,9 @@ void gather_panels(const Job& j, const KernelArgs& k, const Task& t, std::int64_
   for (std::int64_t column = begin; column < end;) {
     const std::int64_t tap = column / j.channels, stop = std::min(end, (tap + 1) * j.channels);
     point_at_pixels(j, x, tap, first, count, table);
-    while (column < stop) {
-      const std::int64_t lane = column % width, n = std::min(width - lane, stop - column);
-      float* to = panels + (column / width - first_panel) * depth * width + lane;
-      gather_rows(j.type, table, t.group * j.channels + column % j.channels, count, n, to, width);
-      column += n;
-    }
+    gather_rows(j.type, table, t.group * j.channels + column % j.channels, count, stop - column, column % width,
+                panels + (column / width - first_panel) * depth * width, width, depth * width);
+    column = stop;
   }
   if (const std::int64_t lane = end % width; lane != 0) {  // columns past the last
     float* to = panels + (end / width - first_panel) * depth * width;
@@ -112,10 +115,10 @@ void run_panels(const Job& j, const KernelArgs& k, const Task& t, std::int64_t p
   g.a_stride = j.a_stride;
   g.outputs = std::min(j.columns(), last_panel * width) - panel * width;
   g.last_panel = last_panel - panel;
-  float* dw = k.output<float>(0) + (t.group * j.outputs + t.row) * j.columns() + panel * width;
+  float* dw = t.dw + t.row * j.columns() + panel * width;
   g.c = dw;
   g.c_stride = j.columns();
-  if (first != 0) {
+  if (first != t.first_position) {
     g.residual = dw;
     g.residual_stride = j.columns();
   }
@@ -128,10 +131,10 @@ void run_panels(const Job& j, const KernelArgs& k, const Task& t, std::int64_t p
 }
 
 void run_task(const Job& j, const KernelArgs& k, int task) {
-  const Task t = task_of(j, task);
+  const Task t = task_of(j, k, task);
   const auto* dy = static_cast<const std::byte*>(k.in[kDy]);
-  for (std::int64_t first = 0; first < j.positions; first += j.depth) {
-    const std::int64_t count = std::min(j.depth, j.positions - first), from = first * j.dy_pitch + t.group * j.outputs + t.row;
+  for (std::int64_t first = t.first_position; first < t.last_position; first += j.depth) {
+    const std::int64_t count = std::min(j.depth, t.last_position - first), from = first * j.dy_pitch + t.group * j.outputs + t.row;
     transpose_rows(j.type, dy + static_cast<std::size_t>(from) * size_of(j.type), j.dy_pitch, count, t.rows, reinterpret_cast<float*>(k.scratch),
                    j.a_stride);
     for (std::int64_t p = t.first_panel; p < t.last_panel; p += j.group_panels) run_panels(j, k, t, p, first, count);
@@ -165,9 +168,13 @@ void cut(Job& j) {
   j.row_blocks = divide_up(j.outputs, kMostRows);
   j.panels = divide_up(j.columns(), j.width());
   j.group_panels = std::min(j.panels, divide_up(j.product.amx ? kColumnsOnTiles : kColumnsAtOnce, j.width()));
-  const double work = static_cast<double>(j.outputs) * static_cast<double>(j.columns()) * static_cast<double>(j.positions);
-  const std::int64_t have = j.group * j.row_blocks, by_work = static_cast<std::int64_t>(work / static_cast<double>(kTaskProducts)) / j.row_blocks;
-  j.column_blocks = std::clamp<std::int64_t>(std::min({divide_up(kTasks, have), by_work, j.panels / j.group_panels}), 1, j.panels);
+  const double work = static_cast<double>(j.outputs) * static_cast<double>(j.columns()) * static_cast<double>(j.positions * j.group);
+  const auto worth = static_cast<std::int64_t>(std::min(work / static_cast<double>(kTaskProducts), static_cast<double>(kMostGradParts)));
+  std::int64_t have = j.group * j.row_blocks;
+  j.sums.size = j.group * j.outputs * j.columns();
+  j.sums.parts = std::clamp<std::int64_t>(std::min({worth / have, j.blocks, kMostPartFloats / j.sums.size}), 1, kMostGradParts);
+  have *= j.sums.parts;
+  j.column_blocks = std::clamp<std::int64_t>(std::min(worth / have, j.panels / j.group_panels), 1, j.panels);
 }
 
 }  // namespace
@@ -183,7 +190,7 @@ std::optional<Kernel> product_grad_weight(CpuContext& c, const ConvParams& p) {
   j.depth = divide_up(j.positions, j.blocks);
   j.product = ProductPlan::make(c, j.type, j.depth, divide_up(j.outputs, divide_up(j.outputs, kMostRows)));
   cut(j);
-  j.a_stride = padded_row(j.depth);
+  j.a_stride = (divide_up(j.depth, 16) | 1) * 16;  // an odd number of cache lines: rows spread over all sets
   Kernel kernel;
   kernel.implementation = j.product.name() + ":grad_weight";
   const std::int64_t rows = divide_up(j.outputs, j.row_blocks), columns = j.group_panels * j.width();
@@ -192,8 +199,10 @@ std::optional<Kernel> product_grad_weight(CpuContext& c, const ConvParams& p) {
   j.table_at = j.packed_at + (j.product.amx ? j.product.packed_bytes(columns) : 0);
   j.tiles_at = j.table_at + whole_lines(j.depth * static_cast<std::int64_t>(sizeof(void*)));
   kernel.scratch_bytes = j.tiles_at + j.product.scratch_bytes();
-  const auto tasks = static_cast<int>(j.group * j.row_blocks * j.column_blocks);
+  j.sums.reserve(kernel);
+  const auto tasks = static_cast<int>(j.group * j.row_blocks * j.column_blocks * j.sums.parts);
   kernel.stages.push_back({tasks, [j](const KernelArgs& k, int task) { run_task(j, k, task); }});
+  j.sums.add_stage(kernel);
   return kernel;
 }
 

@@ -18,6 +18,10 @@ const std::vector<Problem>& problems() {
       {{.x = {2, 19, 9, 7}, .w = {19, 33, 2, 2}, .strides = {2, 2}}, {0, 0}, {18, 14}},                        // one tap for each phase
       {{.x = {1, 8, 5, 4}, .w = {8, 5, 2, 1}, .strides = {3, 2}}, {0, 0}, {14, 7}},                            // phases without any tap
       {{.x = {1, 12, 6, 5}, .w = {12, 7, 3, 3}, .begin = {1, 1}, .end = {1, 1}, .group = 2}, {0, 0}, {6, 5}},  // stride 1
+      // depthwise
+      {{.x = {2, 19, 6, 5}, .w = {19, 1, 3, 3}, .strides = {2, 2}, .begin = {1, 0}, .end = {1, 1}, .group = 19}, {1, 0}, {12, 10}},
+      {{.x = {1, 21, 6, 5}, .w = {21, 1, 5, 3}, .dilations = {1, 2}, .begin = {2, 2}, .end = {2, 1}, .group = 21}, {0, 0}, {6, 6}},
+      {{.x = {1, 9, 4, 5}, .w = {9, 1, 4, 3}, .strides = {3, 2}, .dilations = {2, 3}, .begin = {1, 2}, .end = {0, 1}, .group = 9}, {0, 1}, {15, 13}},
       {{.x = {1, 5, 7, 6}, .w = {5, 17, 4, 4}, .strides = {2, 2}, .begin = {1, 1}, .end = {1, 1}}, {1, 0}, {15, 12}},
   };
   return all;

@@ -147,6 +147,9 @@ const std::vector<ConvCase>& large_cases() {
       {.x = {1, 17, 200}, .w = {17, 1, 6}, .strides = {2}, .begin = {3}, .end = {1}, .group = 17},
       {.x = {1, 20, 5, 9, 8}, .w = {10, 20, 3, 2, 3}, .begin = {1, 0, 1}, .end = {1, 1, 1}},
       {.x = {900, 40, 1}, .w = {30, 40, 1}},
+      // positions cut in parts
+      {.x = {1, 24, 50, 40}, .w = {40, 24, 3, 3}, .begin = {1, 1}, .end = {1, 1}},
+      {.x = {2, 33, 50, 47}, .w = {33, 1, 3, 3}, .begin = {1, 1}, .end = {1, 1}, .group = 33},
   };
   return all;
 }
@@ -165,6 +168,16 @@ TEST(ConvGradWeight, AgreesWithPlainSums) {
     SCOPED_TRACE(to_string(c));
     expect_weight_gradient(c, ways);
   }
+}
+
+// A small dW from many positions: tasks are parts of them, and a last stage adds their sums. Twice the same bits.
+TEST(ConvGradWeight, IsTheSameEveryTime) {
+  const Tensor x = random_f32({2, 24, 50, 40}, 1), dy = random_f32({2, 40, 48, 38}, 2);
+  Attributes a;
+  a.set("kernel_shape", Ints{3, 3});
+  const auto run = [&] { return run_node({.op = "ConvGradWeight", .attributes = a, .operands = {x, dy}}, {.layout = Layout::kChannelsLast})[0]; };
+  const Tensor once = run(), again = run();
+  for (std::size_t i = 0; i < once.as<float>().size(); ++i) ASSERT_EQ(once.as<float>()[i], again.as<float>()[i]) << i;
 }
 
 TEST(ConvGradients, OneHundredRandomOnes) {
