@@ -125,7 +125,8 @@ H5Image::H5Image() : root_(nullptr, nullptr, -1, "") {
   H5Pset_fclose_degree(access.get(), H5F_CLOSE_STRONG);
   H5Pset_fapl_core(access.get(), kGrowth, 0);
   H5Pset_obj_track_times(creation.get(), 0);
-  file->id = H5Fcreate("tandem-in-memory.h5", H5F_ACC_TRUNC, creation.get(), access.get());
+  const std::string name = fmt::format("tandem-in-memory-{}.h5", fmt::ptr(file.get()));  // the library refuses a second file of one name
+  file->id = H5Fcreate(name.c_str(), H5F_ACC_TRUNC, creation.get(), access.get());
   if (file->id < 0) h5_fail(*file, "/", "cannot be made");
   const hid_t id = H5Gopen2(file->id, "/", H5P_DEFAULT);
   if (id < 0) h5_fail(*file, "/", "cannot be opened");
