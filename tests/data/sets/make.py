@@ -34,6 +34,14 @@ with open("version2.npy", "wb") as f:
     np.lib.format.write_array(f, np.arange(3, dtype=np.int16), version=(2, 0))
 
 np.savez_compressed("digits.npz", x_train=images[:1], y_train=np.array([9]), x_test=images, y_test=np.array([2, 0, 1]))
+np.savez(
+    "parts.npz",
+    x_train=100 + np.arange(60, dtype=np.uint8).reshape(3, 4, 5),
+    y_train=np.array([2, 0, 1]),
+    sample_weight=np.array([0.5, 1, 2]),
+    x_test=np.arange(40, dtype=np.uint8).reshape(2, 4, 5),
+    y_test=np.array([1, 0]),
+)
 
 
 def idx(array):
