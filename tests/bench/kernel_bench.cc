@@ -24,10 +24,11 @@ double processor_seconds() {
 // One node with everything it needs to run again and again.
 class Runner {
  public:
-  Runner(const std::string& op, std::vector<Shape> operands, const Attributes& attributes) {
+  // `data`: operands that are computed; 0: the operator's activations.
+  Runner(const std::string& op, std::vector<Shape> operands, const Attributes& attributes, std::uint32_t data = 0) {
     node_.op = op;
     node_.attributes = attributes;
-    const std::uint32_t data = need_op(op).data_inputs;
+    if (data == 0) data = need_op(op).data_inputs;
     std::vector<TensorDesc> in;
     for (std::size_t i = 0; i < operands.size(); ++i) {
       if (operands[i].empty()) {
@@ -89,6 +90,7 @@ class Runner {
 
  private:
   static TensorDesc desc(const Shape& shape, bool last) {
+    last = last && shape.size() > 2;
     return {DType::kF32, shape, last ? Layout::kChannelsLast : Layout::kPlain, last ? shape[1] : 0};
   }
   Graph graph_;
@@ -226,6 +228,24 @@ BENCHMARK(gradients)
     ->Args({147, 128, 0, 3, 1, 1})
     ->Args({56, 144, 0, 3, 2, 1})
     ->Args({28, 144, 0, 5, 1, 1});
+
+// A dense layer: rows, inputs, outputs. The parts are times of the forward product.
+void dense(benchmark::State& state) {
+  const std::int64_t n = state.range(0), in = state.range(1), out = state.range(2);
+  Attributes weights, back;
+  weights.set("kernel_shape", std::vector<std::int64_t>{1});
+  back.set("transB", std::int64_t{1});
+  Runner runners[] = {Runner("Gemm", {{n, in}, {in, out}}, {}, 1), Runner("Gemm", {{n, out}, {in, out}}, back, 1),
+                      Runner("ConvGradWeight", {{n, out, 1}, {n, in, 1}}, weights)};
+  double best[3] = {};
+  for (auto _ : state) {
+    for (std::size_t i = 0; i < 3; ++i) best[i] = runners[i].time_tasks();
+  }
+  state.counters["best_ms"] = best[0] * 1e3;
+  state.counters["data"] = best[0] / best[1];
+  state.counters["weights"] = best[0] / best[2];
+}
+BENCHMARK(dense)->Args({1, 2048, 1000})->Args({8, 2048, 1000})->Args({64, 2048, 1000})->Args({8, 4096, 4096});
 
 }  // namespace
 }  // namespace tandem::test

@@ -6,6 +6,7 @@
 
 #include "tests/support/conv_cases.h"
 #include "tests/support/gradient_check.h"
+#include "tests/support/graph_builder.h"
 #include "tests/support/reference.h"
 
 namespace tandem::test {
@@ -232,6 +233,50 @@ TEST(MatrixGradients, MatMul) {
   for (const auto& [a, b] : cases) {
     SCOPED_TRACE(tandem::to_string(a) + ' ' + tandem::to_string(b));
     check_node_gradients({.op = "MatMul", .attributes = {}, .operands = {random_f32(a, 1), random_f32(b, 2)}});
+  }
+}
+
+// One node whose operand 1 is a constant, or a parameter.
+Graph weighted(const char* op, const Attributes& a, const Tensor& x, const Tensor& w, bool parameter) {
+  GraphBuilder b;
+  const ValueId in = b.input("x", DType::kF32, x.shape());
+  const ValueId weights = parameter ? b.input("w", DType::kF32, w.shape()) : b.constant("w", w);
+  b.graph.value(weights).parameter = parameter;
+  b.output(b.node("y", op, {in, weights}, a));
+  return b.graph;
+}
+
+TEST(Parameters, ArePackedAsConstantsAre) {
+  const auto strided = attributes({{"strides", Ints{2, 2}}}), depthwise = attributes({{"group", std::int64_t{6}}}),
+             both = attributes({{"strides", Ints{2, 2}}, {"group", std::int64_t{6}}}), turned = attributes({{"transB", std::int64_t{1}}});
+  struct Case {
+    const char* op;
+    Attributes a;
+    Shape x, w;
+  };
+  const Case cases[] = {{"Conv", {}, {2, 6, 7, 8}, {5, 6, 3, 3}},
+                        {"Conv", depthwise, {2, 6, 7, 8}, {6, 1, 3, 3}},
+                        {"ConvTranspose", {}, {2, 6, 7, 8}, {6, 5, 3, 3}},
+                        {"ConvTranspose", strided, {2, 6, 7, 8}, {6, 5, 3, 3}},
+                        {"ConvTranspose", depthwise, {2, 6, 7, 8}, {6, 1, 3, 3}},
+                        {"ConvTranspose", both, {2, 6, 7, 8}, {6, 1, 3, 3}},
+                        {"Gemm", {}, {3, 20}, {20, 9}},
+                        {"Gemm", turned, {3, 20}, {9, 20}},
+                        {"MatMul", {}, {2, 3, 20}, {20, 9}}};
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.op + tandem::to_string(c.w));
+    const Tensor x = random_f32(c.x, 1), w = random_f32(c.w, 2);
+    const Graph constant = weighted(c.op, c.a, x, w, false), parameter = weighted(c.op, c.a, x, w, true);
+    const CpuInfo cpu;
+    const Plan as_constant = make_plan(constant, {.shapes = {c.x}}, {}, cpu), as_parameter = make_plan(parameter, {.shapes = {c.x, c.w}}, {}, cpu);
+    ASSERT_EQ(as_parameter.packs.size(), 1u);
+    EXPECT_EQ(as_parameter.packs[0].input, 1);
+    EXPECT_EQ(as_parameter.packs[0].bytes, as_constant.packs[0].bytes);
+    ASSERT_EQ(as_parameter.steps.size(), as_constant.steps.size());
+    for (std::size_t i = 0; i < as_constant.steps.size(); ++i) {
+      EXPECT_EQ(as_parameter.steps[i].kernel.implementation, as_constant.steps[i].kernel.implementation);
+    }
+    expect_close(run_planned(parameter, {x, w})[0], run_planned(constant, {x})[0], 0, 0);
   }
 }
 
