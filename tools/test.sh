@@ -21,7 +21,7 @@ cmake --preset "$preset" >/dev/null || cmake --fresh --preset "$preset"
 targets=()
 select=()
 jobs=1  # some release tests measure time
-[ "$preset" != asan ] || jobs=$(nproc)
+[ "$preset" = release ] || jobs=$(nproc)
 if [ "$preset" = tsan ]; then
   targets=(--target threads_tests)
   select=(-L threads)
