@@ -3,6 +3,8 @@
 #include <cstring>
 #include <memory>
 
+#include "runtime/cpu/activation_rows.h"
+
 namespace tandem {
 namespace {
 
@@ -15,7 +17,10 @@ void load(const void* from, std::int64_t step, std::int64_t n, void* to) {
   const auto* s = static_cast<const Storage*>(from);
   auto* d = static_cast<Compute*>(to);
   if (step == 1) {
-    for (std::int64_t i = 0; i < n; ++i) d[i] = static_cast<Compute>(s[i]);
+    if constexpr (std::is_same_v<Storage, BFloat16>)
+      widen_row(s, d, n, false);
+    else
+      for (std::int64_t i = 0; i < n; ++i) d[i] = static_cast<Compute>(s[i]);
   } else if (step == 0) {
     std::fill_n(d, n, static_cast<Compute>(*s));
   } else {
@@ -28,7 +33,10 @@ void store(const void* from, std::int64_t step, std::int64_t n, void* to) {
   const auto* s = static_cast<const Compute*>(from);
   auto* d = static_cast<Storage*>(to);
   if (step == 1) {
-    for (std::int64_t i = 0; i < n; ++i) d[i] = static_cast<Storage>(s[i]);
+    if constexpr (std::is_same_v<Storage, BFloat16>)
+      narrow_row(s, d, n);
+    else
+      for (std::int64_t i = 0; i < n; ++i) d[i] = static_cast<Storage>(s[i]);
   } else {
     for (std::int64_t i = 0; i < n; ++i) d[i * step] = static_cast<Storage>(s[i]);
   }

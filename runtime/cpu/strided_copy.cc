@@ -8,6 +8,8 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "runtime/cpu/activation_rows.h"
+
 namespace tandem {
 namespace {
 
@@ -19,6 +21,10 @@ void copy_row(const From* source, To* destination, const StridedCopy::Axis& axis
   if (axis.to_step == 1 && axis.from_step == 1) {
     if constexpr (std::is_same_v<From, To>) {
       std::memcpy(destination, source, static_cast<std::size_t>(axis.count) * sizeof(To));
+    } else if constexpr (std::is_same_v<From, BFloat16> && std::is_same_v<To, float>) {
+      widen_row(source, destination, axis.count, false);
+    } else if constexpr (std::is_same_v<From, float> && std::is_same_v<To, BFloat16>) {
+      narrow_row(source, destination, axis.count);
     } else {
       for (std::int64_t i = 0; i < axis.count; ++i) destination[i] = number_as<To>(source[i]);
     }

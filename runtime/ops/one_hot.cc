@@ -119,6 +119,16 @@ Kernel cpu_trilu(CpuContext& c) {
 
 Rows rows_trilu(const RowContext& c) { return c.input_shape(0).size() > 2 ? rows_of_first(c) : Rows::mixed(); }
 
+// Of the two values: what lies where none, and where the index points.
+void one_hot_gradient(GradientContext& c) {
+  const ValueId dy = c.dy();
+  Tensor marks(DType::kBool, {2});
+  marks.as_mutable<bool>()[1] = true;
+  const ValueId hot = c.emit("OneHot", {c.input(0), c.input(1), c.constant(marks)}, c.attributes());
+  const ValueId off = c.reshape(c.sum_to(only_else(c, hot, dy), {}), {1}), on = c.reshape(c.sum_to(only_where(c, hot, dy), {}), {1});
+  c.set(2, c.emit("Concat", {off, on}, attribute("axis", std::int64_t{0})));
+}
+
 void trilu_gradient(GradientContext& c) {
   const auto& p = c.params<Triangle>();
   c.set(0, c.emit("Trilu", {c.dy(), c.ints({p.k})}, attribute("upper", std::int64_t{p.upper})));
@@ -128,7 +138,14 @@ void trilu_gradient(GradientContext& c) {
 
 std::span<const OpDef> one_hot_ops() {
   static const OpDef ops[] = {
-      {.name = "OneHot", .min_inputs = 3, .max_inputs = 3, .infer = infer_one_hot, .cpu = cpu_one_hot, .host_inputs = 2, .rows = rows_one_hot},
+      {.name = "OneHot",
+       .min_inputs = 3,
+       .max_inputs = 3,
+       .infer = infer_one_hot,
+       .cpu = cpu_one_hot,
+       .host_inputs = 2,
+       .rows = rows_one_hot,
+       .gradient = one_hot_gradient},
       {.name = "Trilu", .max_inputs = 2, .infer = infer_trilu, .cpu = cpu_trilu, .host_inputs = 2, .rows = rows_trilu, .gradient = trilu_gradient},
   };
   return ops;

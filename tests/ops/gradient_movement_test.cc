@@ -113,6 +113,12 @@ TEST(MovementGradients, Scattering) {
   EXPECT_THROW(check_node_gradients({"ScatterElements", attributes({{"reduction", std::string("mul")}}), {x, indices, updates}}), Unsupported);
 }
 
+TEST(MovementGradients, ValuesOfOneHot) {
+  for (const std::int64_t axis : {-1, 0, 1}) {
+    check_node_gradients({"OneHot", attributes({{"axis", axis}}), {i64({2, 3}, {1, 0, -1, 7, 3, 1}), i64({}, {4}), f32({2}, {0.2f, 0.7f})}, 1, {1}});
+  }
+}
+
 TEST(MovementGradients, CumSumTriluAndTopK) {
   for (const std::int64_t exclusive : {0, 1}) {
     for (const std::int64_t reverse : {0, 1}) {
