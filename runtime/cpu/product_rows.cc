@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "runtime/cpu/amx.h"
 #include "runtime/cpu/hwy_targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -125,6 +126,34 @@ void gather(const void* const* from, std::int64_t first, std::int64_t rows, std:
   }
 }
 
+// The bits of v rounded to bf16 (nearest even, NaN stays NaN), low halves zero.
+template <class U>
+HWY_INLINE hn::Vec<U> rounded_bits(U bits, V v) {
+  const auto u = hn::BitCast(bits, v), high = hn::Set(bits, 0xffff0000u);
+  const auto odd = hn::And(hn::ShiftRight<16>(u), hn::Set(bits, 1));
+  const auto up = hn::Add(hn::Add(u, hn::Set(bits, 0x7fff)), odd);
+  return hn::And(high, hn::IfThenElse(hn::RebindMask(bits, hn::IsNaN(v)), hn::Or(u, hn::Set(bits, 0x400000)), up));
+}
+
+// Pairs of rows side by side in 32 bits: [line of 32 rows][part][16 columns][pair][column].
+void tiles(const float* rows, std::int64_t depth, int parts, BFloat16* panel) {
+  const D d;
+  const hn::RebindToUnsigned<D> bits;
+  auto* to = reinterpret_cast<std::uint32_t*>(panel);
+  for (std::int64_t k = 0; k < amx_lines(depth) * kAmxLine; k += 2) {
+    for (std::int64_t o = 0; o < kAmxPanel; o += kLanes) {
+      const float* row = rows + k * kAmxPanel + o;
+      V a = k < depth ? hn::LoadU(d, row) : hn::Zero(d), b = k + 1 < depth ? hn::LoadU(d, row + kAmxPanel) : hn::Zero(d);
+      for (int part = 0; part < parts; ++part) {
+        const auto first = rounded_bits(bits, a), second = rounded_bits(bits, b);
+        hn::StoreU(hn::Or(hn::ShiftRight<16>(first), second), bits, to + amx_index(k, o, part, parts) / 2);
+        a = hn::Sub(a, hn::BitCast(d, first));
+        b = hn::Sub(b, hn::BitCast(d, second));
+      }
+    }
+  }
+}
+
 void transpose_f32(const void* from, std::int64_t from_stride, std::int64_t rows, std::int64_t columns, float* to, std::int64_t to_stride) {
   transpose(static_cast<const float*>(from), from_stride, rows, columns, to, to_stride);
 }
@@ -148,6 +177,7 @@ HWY_AFTER_NAMESPACE();
 namespace tandem {
 HWY_EXPORT(transpose_f32);
 HWY_EXPORT(transpose_bf16);
+HWY_EXPORT(tiles);
 HWY_EXPORT(gather_f32);
 HWY_EXPORT(gather_bf16);
 
@@ -161,6 +191,7 @@ void gather_rows(DType type, const void* const* from, std::int64_t first, std::i
   if (type == DType::kBF16) return HWY_DYNAMIC_DISPATCH(gather_bf16)(from, first, rows, columns, lane, to, width, panel_stride);
   HWY_DYNAMIC_DISPATCH(gather_f32)(from, first, rows, columns, lane, to, width, panel_stride);
 }
+void pack_tiles(const float* rows, std::int64_t depth, int parts, BFloat16* panel) { HWY_DYNAMIC_DISPATCH(tiles)(rows, depth, parts, panel); }
 
 }  // namespace tandem
 #endif

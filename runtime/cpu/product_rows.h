@@ -16,4 +16,7 @@ void transpose_rows(DType type, const void* from, std::int64_t from_stride, std:
 void gather_rows(DType type, const void* const* from, std::int64_t first, std::int64_t rows, std::int64_t columns, std::int64_t lane, float* to,
                  std::int64_t width, std::int64_t panel_stride);
 
+// One panel for AMX tiles, as amx_pack makes it, from `depth` rows of kAmxPanel numbers each.
+void pack_tiles(const float* rows, std::int64_t depth, int parts, BFloat16* panel);
+
 }  // namespace tandem

@@ -14,11 +14,11 @@ namespace tandem {
 namespace {
 
 constexpr std::size_t kX = 0, kDy = 1;
-constexpr std::int64_t kMostPositions = 384;  // of a block: a panel of columns and a tile's rows stay in L1
-constexpr std::int64_t kMostRows = 128;       // outputs of a task: its transposed dY stays in L2
-constexpr std::int64_t kColumnsAtOnce = 64;   // gathered at a time
-constexpr std::int64_t kColumnsOnTiles = 256;
-constexpr std::int64_t kMostPartFloats = 1 << 20;  // of all parts' sums together
+constexpr std::int64_t kMostPositions = 384;                       // of a block: a panel of columns and a tile's rows stay in L1
+constexpr std::int64_t kMostRows = 128;                            // outputs of a task: its transposed dY stays in L2
+constexpr std::int64_t kColumnsAtOnce = 64;                        // gathered at a time
+constexpr std::int64_t kRowsOnTiles = 384, kColumnsOnTiles = 256;  // tiles are fast beside what it takes to gather for them
+constexpr std::int64_t kMostPartFloats = 1 << 20;                  // of all parts' sums together
 constexpr std::int64_t kTaskProducts = 1 << 21;
 
 std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
@@ -125,8 +125,10 @@ void run_panels(const Job& j, const KernelArgs& k, const Task& t, std::int64_t p
   if (!j.product.amx) return j.product.run(g, gathered, nullptr);
   if (count < depth) fill_up(j, t, g.last_panel, count, a, gathered);
   std::byte* packed = k.scratch + j.packed_at;
-  j.product.pack_panels(g.outputs, 0, g.last_panel, packed,
-                        [&](std::int64_t p, std::int64_t o) { return gathered[(o / width * depth + p) * width + o % width]; });
+  for (std::int64_t p = 0; p < g.last_panel; ++p) {
+    pack_tiles(gathered + p * depth * width, depth, j.product.parts,
+               reinterpret_cast<BFloat16*>(packed) + p * amx_panel_elements(depth, j.product.parts));
+  }
   j.product.run(g, packed, k.scratch + j.tiles_at);
 }
 
@@ -165,7 +167,7 @@ void take_geometry(Job& j, const CpuContext& c, const ConvParams& p) {
 }
 
 void cut(Job& j) {
-  j.row_blocks = divide_up(j.outputs, kMostRows);
+  j.row_blocks = divide_up(j.outputs, j.product.amx ? kRowsOnTiles : kMostRows);
   j.panels = divide_up(j.columns(), j.width());
   j.group_panels = std::min(j.panels, divide_up(j.product.amx ? kColumnsOnTiles : kColumnsAtOnce, j.width()));
   const double work = static_cast<double>(j.outputs) * static_cast<double>(j.columns()) * static_cast<double>(j.positions * j.group);
@@ -188,8 +190,9 @@ std::optional<Kernel> product_grad_weight(CpuContext& c, const ConvParams& p) {
   take_geometry(j, c, p);
   j.blocks = divide_up(j.positions, kMostPositions);
   j.depth = divide_up(j.positions, j.blocks);
-  j.product = ProductPlan::make(c, j.type, j.depth, divide_up(j.outputs, divide_up(j.outputs, kMostRows)));
+  j.product = ProductPlan::make(c, j.type, j.depth, 0);
   cut(j);
+  j.product = ProductPlan::make(c, j.type, j.depth, divide_up(j.outputs, j.row_blocks));
   j.a_stride = (divide_up(j.depth, 16) | 1) * 16;  // an odd number of cache lines: rows spread over all sets
   Kernel kernel;
   kernel.implementation = j.product.name() + ":grad_weight";
