@@ -78,7 +78,11 @@ Checkpoint load_checkpoint(const std::string& folder, std::string& note) {
     }
     try {
       Checkpoint found = read_checkpoint(path);
-      note = wrong.empty() ? "" : fmt::format("{}: {} is taken", wrong, quoted(path));
+      note.clear();
+      if (wrong.empty()) return found;
+      // Out of the way of the next save, which would keep it in the place of the good one.
+      ::rename(last_of(folder).c_str(), (folder + "/damaged.h5").c_str());
+      note = fmt::format("{}: {} is taken", wrong, quoted(path));
       return found;
     } catch (const Error& e) {
       wrong += fmt::format("{}{}", wrong.empty() ? "" : "\n", e.message());

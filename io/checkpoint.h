@@ -19,8 +19,8 @@ struct Checkpoint {
 // Writes folder/last.h5; what was there becomes previous.h5. Makes the folder. Throws InvalidData.
 void save_checkpoint(const std::string& folder, const Checkpoint& checkpoint, const std::map<std::string, std::string>& texts);
 
-// The last one that is whole. `note` says in one line why it is the previous one; empty where it is not. Values are read when asked for. Throws
-// InvalidData where there is none, with what is wrong with both.
+// The last one that is whole. A damaged last.h5 becomes damaged.h5. `note` says in one line why it is the previous one; empty where it is not. Values
+// are read when asked for. Throws InvalidData where there is none, with what is wrong with both.
 Checkpoint load_checkpoint(const std::string& folder, std::string& note);
 
 }  // namespace tandem::io

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "runtime/base/error.h"
+#include "runtime/graph/network_end.h"
 
 namespace tandem::cli {
 namespace {
@@ -19,34 +20,6 @@ Graph with_output(const Graph& graph, ValueId id) {
   cut.declared_outputs = {Declared{.dtype = graph.value(id).dtype}};
   remove_dead_nodes(cut);
   return cut;
-}
-
-const Node* producer_of(const Graph& graph, ValueId id) {
-  const auto made_by = producers(graph)[static_cast<std::size_t>(id)];
-  return made_by < 0 ? nullptr : &graph.nodes[static_cast<std::size_t>(made_by)];
-}
-
-// What follows a softmax without changing which number belongs to which class.
-bool keeps_scores(const Node& node) {
-  constexpr std::array kKeeps = {"Cast",           "Clip",    "DequantizeLinear", "Dropout",   "Flatten",  "Identity",
-                                 "QuantizeLinear", "Reshape", "Squeeze",          "Transpose", "Unsqueeze"};
-  return !node.inputs.empty() && std::find(kKeeps.begin(), kKeeps.end(), node.op) != kKeeps.end();
-}
-
-// exp(x) / sum(exp(x)), as exporters without a Softmax write it.
-bool is_division_by_sum(const Graph& graph, const Node& node) {
-  if (node.op != "Div" || node.inputs.size() != 2) return false;
-  const Node *above = producer_of(graph, node.inputs[0]), *below = producer_of(graph, node.inputs[1]);
-  return above && below && above->op == "Exp" && below->op == "ReduceSum" && below->inputs[0] == node.inputs[0];
-}
-
-// The value that the network turns into probabilities at its end; kNoValue where it ends in anything else.
-ValueId logits_of(const Graph& graph) {
-  const Node* last = producer_of(graph, graph.outputs[0]);
-  while (last && keeps_scores(*last)) last = producer_of(graph, last->inputs[0]);
-  if (!last) return kNoValue;
-  if (last->op == "Softmax" || last->op == "Sigmoid") return last->inputs[0];
-  return is_division_by_sum(graph, *last) ? producer_of(graph, last->inputs[0])->inputs[0] : kNoValue;
 }
 
 ValueId find_layer(const Graph& graph, const std::string& layer) {
@@ -89,15 +62,16 @@ Classifier::Classifier(Model model, RunOptions options, Shape input, OutputType 
   const Graph& graph = model.graph();
   if (graph.inputs.size() != 1)
     throw UsageError(fmt::format("the network has {} inputs; images go into networks with one (use tandem run)", graph.inputs.size()));
-  const ValueId logits = logits_of(graph);
+  const NetworkEnd end = network_end(graph);
+  const bool ends_in_scores = end.activation != NetworkEnd::Activation::kNone;
   ValueId output = graph.outputs[0];
   if (!layer.empty())
     output = find_layer(graph, layer);
   else if (type == OutputType::kFeatures)
     output = features_of(graph);
-  else if (type == OutputType::kLogits && logits != kNoValue)
-    output = logits;
-  softmax_on_top_ = type == OutputType::kProbabilities && layer.empty() && logits == kNoValue;
+  else if (type == OutputType::kLogits)
+    output = end.logits;
+  softmax_on_top_ = type == OutputType::kProbabilities && layer.empty() && !ends_in_scores;
   one_row_ = type != OutputType::kFeatures && layer.empty();
   const Value& v = graph.value(graph.inputs[0]);
   fixed_batch_ = v.shape_known && v.shape[0] > 0 ? v.shape[0] : 0;

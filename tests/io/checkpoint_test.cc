@@ -63,6 +63,16 @@ TEST_F(CheckpointTest, ComesBackAndKeepsThePreviousOne) {
   EXPECT_NE(message.find("previous.h5"), std::string::npos) << message;
 }
 
+TEST_F(CheckpointTest, ADamagedOneNeverTakesTheGoodOnesPlace) {
+  save(1);
+  save(2);
+  damage("last.h5", "cut");
+  EXPECT_EQ(load(), 1);
+  save(3);
+  damage("last.h5", "cut again");
+  EXPECT_EQ(load(), 1);
+}
+
 TEST_F(CheckpointTest, CutAnywhereThePreviousOneIsTaken) {
   save(1);
   save(2);
