@@ -51,6 +51,11 @@ Trainer::Trainer(std::shared_ptr<const Graph> graph, TrainerOptions options, Tas
   for (int w = 0; w < pool_.threads(); ++w) spaces_.emplace_back(counted_);
   ShardOptions shards = options_.shards;
   shards.held_bytes += counted_.live_bytes();
+  if (options_.saves) {
+    std::size_t saved = FlatArrays::bytes_for(slots_.shapes());
+    for (const TrainedParameter& p : options_.parameters) saved += static_cast<std::size_t>(elements(p.shape)) * sizeof(float);
+    shards.held_bytes += 2 * saved;
+  }
   group_ = std::make_unique<ShardGroup>(std::move(graph), options_.training, shards, pool_, cpu_);
   if (options_.accumulate > 1) sums_ = FlatArrays(counted_, group_->gradients().shapes());
   for (std::size_t s = 0; s < slot_list_.size(); ++s) {
@@ -139,7 +144,7 @@ Graph Trainer::trained(bool averaged) const {
     for (std::size_t s = 0; averaged && s < slot_list_.size(); ++s) {
       if (slot_list_[s].name == "average" && slot_list_[s].parameter == i) values = slots_.view(s);
     }
-    graph.value(options_.training.trained[i]).constant = copy_of(values);
+    graph.value(options_.training.trained[i]).constant = values;
   }
   for (const auto& s : group_->statistics()) {
     graph.value(s.which.mean).constant = tensor_of(s.mean);
@@ -148,25 +153,33 @@ Graph Trainer::trained(bool averaged) const {
   return graph;
 }
 
-Trainer::State Trainer::state(int accumulated) const {
+Trainer::State Trainer::view(int accumulated) const {
   State state;
   const auto& parameters = options_.parameters;
-  for (std::size_t i = 0; i < parameters.size(); ++i) state.weights.push_back({parameters[i].name, copy_of(group_->weights().view(i))});
+  for (std::size_t i = 0; i < parameters.size(); ++i) state.weights.push_back({parameters[i].name, group_->weights().view(i)});
   for (const auto& s : group_->statistics()) {
     state.statistics.push_back({group_->graph()->value(s.which.mean).name, tensor_of(s.mean)});
     state.statistics.push_back({group_->graph()->value(s.which.variance).name, tensor_of(s.variance)});
   }
   for (std::size_t s = 0; s < slot_list_.size(); ++s)
-    state.slots.push_back({fmt::format("{}/{}", slot_list_[s].name, parameters[slot_list_[s].parameter].name), copy_of(slots_.view(s))});
+    state.slots.push_back({fmt::format("{}/{}", slot_list_[s].name, parameters[slot_list_[s].parameter].name), slots_.view(s)});
   for (std::size_t i = 0; accumulated > 0 && i < sums_.count(); ++i)
-    state.slots.push_back({fmt::format("accumulated/{}", parameters[i].name), copy_of(sums_.view(i))});
+    state.slots.push_back({fmt::format("accumulated/{}", parameters[i].name), sums_.view(i)});
   state.iteration = iteration_;
   state.accumulated = accumulated;
   return state;
 }
 
+Trainer::State Trainer::state() const {
+  State state = view();
+  for (auto* arrays : {&state.weights, &state.slots}) {
+    for (NamedArray& a : *arrays) a.values = copy_of(a.values);
+  }
+  return state;
+}
+
 void Trainer::restore(const State& state) {
-  const State own = this->state(state.accumulated);
+  const State own = view(state.accumulated);
   const auto check = [](const std::vector<NamedArray>& found, const std::vector<NamedArray>& expected) {
     if (found.size() != expected.size()) throw InvalidData(fmt::format("the state has {} arrays, expected {}", found.size(), expected.size()));
     for (std::size_t i = 0; i < found.size(); ++i) check_array(found[i], expected[i].name, expected[i].values.shape());

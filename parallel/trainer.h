@@ -18,6 +18,7 @@ struct TrainerOptions {
   ShardOptions shards;
   int accumulate = 1;  // batches whose mean gradient makes one update; running statistics move with every batch
   bool unbiased_variance = false;
+  bool saves = false;  // checkpoints are written: their file lies in memory twice while it is made, which the memory limit counts
 };
 
 struct StepReport {
@@ -44,10 +45,11 @@ class Trainer {
   std::int64_t iteration() const { return iteration_; }
   int accumulated() const { return accumulated_; }
 
-  // The imported graph with the weights and statistics as they are now. `averaged`: with the moving average of the weights (OptimizerOptions::ema).
+  // The imported graph with the weights and statistics as they are now: until the next step, since the weights are looked at, not copied. `averaged`:
+  // with the moving average of the weights (OptimizerOptions::ema).
   Graph trained(bool averaged = false) const;
 
-  // Everything that another trainer with the same options needs to go on bit for bit, in a fixed order. Tensors are copies.
+  // Everything that another trainer with the same options needs to go on bit for bit, in a fixed order.
   struct NamedArray {
     std::string name;  // "momentum/conv1/kernel", "accumulated/conv1/kernel"
     Tensor values;
@@ -57,9 +59,11 @@ class Trainer {
     std::int64_t iteration = 0;
     int accumulated = 0;
   };
-  State state() const { return state(accumulated_); }
-  // As if so many batches were accumulated: the names and shapes that restore() expects of such a state.
-  State state(int accumulated) const;
+  State state() const;  // copies
+  // The trainer's own memory: as it is until the next step. `accumulated`: as if so many batches were accumulated, for the names and shapes that
+  // restore() expects of such a state.
+  State view() const { return view(accumulated_); }
+  State view(int accumulated) const;
   // Throws InvalidData naming the array that is missing or has another shape; nothing is changed then.
   void restore(const State&);
 

@@ -195,6 +195,7 @@ int run(Options& o, const Console& console) {
   TrainSetup setup = make_setup(recorded, classes, o.training, seed, console);
   const CpuInfo cpu = CpuInfo::detect();
   set_run_options(setup, options, cpu);
+  setup.options.saves = true;
   TaskPool pool(options.threads > 0 ? options.threads : cpu.default_threads());
   const auto submit = [&pool](std::function<void()> task) { pool.submit(std::move(task)); };
   io::BatchOptions batches = batch_options(o, setup, p, batch_shape(*setup.graph, p, 1));

@@ -192,7 +192,7 @@ void RunFolder::write_model(const Graph& graph) const { write_onnx(graph, file("
 
 void RunFolder::save(const Trainer& trainer, const RunState& state, const std::string& settings) const {
   const Graph graph = trainer.trained();
-  const Trainer::State now = trainer.state();
+  const Trainer::State now = trainer.view();
   io::Checkpoint checkpoint;
   if (auto layers = layers_of(graph)) {
     checkpoint.layers = std::move(*layers);
@@ -213,7 +213,7 @@ RunState RunFolder::restore(Trainer& trainer, const std::string& settings, const
   compare_settings(j.at("settings"), ordered_json::parse(settings));
   std::map<std::string, const LayerWeight*> arrays;
   for (const LayerWeight& w : checkpoint.arrays) arrays.emplace(w.name, &w);
-  Trainer::State state = trainer.state(j.at("accumulated").get<int>());
+  Trainer::State state = trainer.view(j.at("accumulated").get<int>());
   const RunState run = state_of(j, state);
   if (checkpoint.layers.empty()) {
     state.weights = taken(state.weights, arrays, "weight/");
