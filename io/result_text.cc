@@ -5,6 +5,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "io/results.h"
 
@@ -139,6 +140,20 @@ std::string ResultText::row(const std::string& path, std::span<const std::string
     out += result_number(values[i]);
   }
   return out + "\n";
+}
+
+void ResultText::with_best(std::string_view row, const std::function<void(const std::string&, float)>& take) const {
+  if (json_) {
+    const auto parsed = nlohmann::json::parse(row, nullptr, false);
+    if (!parsed.is_object() || !parsed.contains(value_) || parsed[value_].empty()) return;
+    const auto& value = parsed[value_][0];
+    return take(top_k_ > 0 ? parsed.value("top", std::vector<std::string>{""}).at(0) : "", value.is_number() ? value.get<float>() : std::nanf(""));
+  }
+  const auto fields = csv_fields(row);
+  const std::size_t at = top_k_ > 0 ? 2 : 1;
+  float value = 0;
+  if (fields.size() <= at || std::from_chars(fields[at].data(), fields[at].data() + fields[at].size(), value).ec != std::errc()) return;
+  take(top_k_ > 0 ? fields[1] : "", value);
 }
 
 std::optional<std::size_t> ResultText::length(std::string_view text) const {

@@ -1,6 +1,7 @@
 // The text forms of result rows, and finding them again. Inside of io/results.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -20,6 +21,8 @@ class ResultText {
   std::string row(const std::string& path, std::span<const std::string> labels, std::span<const float> values) const;
   // Length of the complete row at the start of `text`, its line end included; none when it is torn.
   std::optional<std::size_t> length(std::string_view text) const;
+  // Calls `take` with the first label (empty without top_k) and value of a complete row; not at all for what is none.
+  void with_best(std::string_view row, const std::function<void(const std::string& label, float value)>& take) const;
 
  private:
   bool json_;

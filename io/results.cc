@@ -1,18 +1,14 @@
 #include "io/results.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
-#include <unistd.h>
 
-#include <algorithm>
-#include <cerrno>
 #include <charconv>
-#include <cstring>
 #include <filesystem>
 
+#include "io/appender.h"
 #include "io/hdf5.h"
 #include "io/read_file.h"
+#include "io/result_state.h"
 #include "io/result_text.h"
 #include "io/save_file.h"
 #include "runtime/base/error.h"
@@ -20,7 +16,6 @@
 namespace tandem::io {
 namespace {
 
-constexpr std::size_t kBuffer = 64 << 10;
 constexpr std::int64_t kMostOld = std::int64_t{1} << 36;  // bytes of an old result
 
 bool exists(const std::string& path) {
@@ -33,53 +28,6 @@ void remove(const std::string& path) {
   std::filesystem::remove(path, ignored);
 }
 
-// A file that grows at its end.
-class Appender {
- public:
-  // Opens and cuts it to `keep` bytes.
-  Appender(std::string path, std::size_t keep) : path_(std::move(path)) {
-    fd_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    if (fd_ < 0) fail();
-    const bool taken = ::flock(fd_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;  // not every file system has locks
-    if (!taken && ::ftruncate(fd_, static_cast<off_t>(keep)) == 0) return;
-    const int error = errno;
-    ::close(fd_);
-    errno = error;
-    if (taken) throw InvalidData(fmt::format("another run is writing {}", io::quoted(path_)));
-    fail();
-  }
-  ~Appender() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  Appender(const Appender&) = delete;
-  Appender& operator=(const Appender&) = delete;
-
-  void add(std::string_view text) {
-    buffer_ += text;
-    if (buffer_.size() >= kBuffer) flush();
-  }
-  void flush() {
-    std::string_view rest = buffer_;
-    while (!rest.empty()) {
-      const ssize_t n = ::write(fd_, rest.data(), rest.size());
-      if (n < 0 && errno == EINTR) continue;
-      if (n < 0) fail();
-      rest.remove_prefix(static_cast<std::size_t>(n));
-    }
-    buffer_.clear();
-  }
-  void sync() {
-    flush();
-    if (::fsync(fd_) != 0 && errno != EINVAL && errno != EROFS) fail();  // pipes and the like cannot
-  }
-
- private:
-  [[noreturn]] void fail() const { throw InvalidData(fmt::format("cannot write {}: {}", quoted(path_), std::strerror(errno))); }
-
-  std::string path_, buffer_;
-  int fd_ = -1;
-};
-
 std::string_view text_of(const std::vector<std::uint8_t>& bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
 
 bool is_hdf5_name(const std::string& file) { return file.ends_with(".h5") || file.ends_with(".hdf5"); }
@@ -88,8 +36,9 @@ bool is_hdf5_name(const std::string& file) { return file.ends_with(".h5") || fil
 
 struct ResultWriter::State {
   ResultOptions options;
-  std::string rows_file, errors_file, state_file;  // rows_file: FILE itself, or FILE.part for HDF5
+  std::string rows_file, errors_file;  // rows_file: FILE itself, or FILE.part for HDF5
   ResultText text;
+  ResultState state;
   std::unique_ptr<Appender> rows, errors;  // errors: from the first failure on
   std::size_t done = 0, failed = 0;
 
@@ -97,50 +46,45 @@ struct ResultWriter::State {
       : options(std::move(o)),
         rows_file(options.file + (is_hdf5_name(options.file) ? ".part" : "")),
         errors_file(options.file + ".errors.csv"),
-        state_file(options.file + ".state"),
-        text(options.file.ends_with(".jsonl"), options) {}
+        text(options.file.ends_with(".jsonl"), options),
+        state(options.file + ".state", options.file, settings(), options.record_seconds) {}
 
-  std::string record() const { return fmt::format("tandem results 1\n{}\n{}", text.header(), options.signature); }
+  Settings settings() const {
+    Settings all = options.settings;
+    all.emplace_back("columns", fmt::format("{} {} {}", options.value, options.top_k, options.values));
+    return all;
+  }
   void start();
   void resume(std::span<const std::string> inputs);
-  void check_record() const;
+  void flush(bool now);
   void write_hdf5() const;
 };
 
 void ResultWriter::State::start() {
-  rows = std::make_unique<Appender>(rows_file, 0);  // first: it is refused where another process writes
+  rows = std::make_unique<Appender>(rows_file, "");  // first: it is refused where another process writes
   remove(errors_file);
   if (is_hdf5_name(options.file)) remove(options.file);
-  save_file(state_file, record());
+  state.start();
   rows->add(text.header());
 }
 
-void ResultWriter::State::check_record() const {
-  if (!exists(state_file)) {
-    throw UsageError(fmt::format("cannot continue {}: {} is missing; without it, it cannot be known that model and options are the same",
-                                 quoted(options.file), quoted(state_file)));
-  }
-  const auto old = read_file(state_file, 1 << 24);
-  if (text_of(old) != record()) {
-    throw UsageError(fmt::format("cannot continue {}: it was begun with another model or other options; recorded is\n{}\nand now\n{}",
-                                 quoted(options.file), text_of(old), record()));
-  }
-}
-
-// Rows and failures are taken as long as each belongs to the next input.
+// Rows and failures are taken as long as each belongs to the next input, of the part of the files that the state vouches for.
 void ResultWriter::State::resume(std::span<const std::string> inputs) {
-  check_record();
   const auto old_rows = read_file(rows_file, kMostOld);
   const auto old_errors = exists(errors_file) ? read_file(errors_file, kMostOld) : std::vector<std::uint8_t>();
-  const std::string_view row_text = text_of(old_rows), error_text = text_of(old_errors);
+  const auto kept = state.check(text_of(old_rows), text_of(old_errors));
+  if (!kept) return start();
+  const std::string_view row_text = text_of(old_rows).substr(0, kept->rows), error_text = text_of(old_errors).substr(0, kept->errors);
   if (!row_text.starts_with(text.header())) return start();
   std::size_t row = text.header().size(), error = error_text.starts_with(kErrorHeader) ? kErrorHeader.size() : error_text.size();
   const std::size_t no_errors = error;
   for (const std::string& input : inputs) {
     const std::string_view rest = row_text.substr(row), errors_rest = error_text.substr(error);
     if (const auto n = text.length(rest); n && rest.starts_with(text.beginning(input))) {
+      if (options.kept_row) text.with_best(rest.substr(0, *n), [&](const std::string& label, float value) { options.kept_row(done, label, value); });
       row += *n;
     } else if (const auto m = csv_length(errors_rest); m && errors_rest.starts_with(csv_field(input) + ",")) {
+      if (options.kept_failure) options.kept_failure(done, csv_fields(errors_rest.substr(0, *m)).at(1));
       error += *m;
       ++failed;
     } else {
@@ -148,11 +92,18 @@ void ResultWriter::State::resume(std::span<const std::string> inputs) {
     }
     ++done;
   }
-  rows = std::make_unique<Appender>(rows_file, row);
+  rows = std::make_unique<Appender>(rows_file, row_text.substr(0, row));
   if (error == no_errors)
     remove(errors_file);
   else
-    errors = std::make_unique<Appender>(errors_file, error);
+    errors = std::make_unique<Appender>(errors_file, error_text.substr(0, error));
+  state.go_on({row, errors ? error : 0}, row_text, error_text);
+}
+
+void ResultWriter::State::flush(bool now) {
+  if (errors) errors->flush();
+  rows->flush();
+  state.record(*rows, errors.get(), now);
 }
 
 // One data set for each column; rows of many values as one matrix.
@@ -197,7 +148,7 @@ ResultWriter::ResultWriter(ResultOptions options, std::span<const std::string> i
   if (state_->options.go_on && exists(state_->rows_file)) {
     state_->resume(inputs);
   } else {
-    if (state_->options.go_on && exists(file)) state_->check_record();
+    if (state_->options.go_on && exists(file)) state_->state.check_settings();
     state_->start();
   }
 }
@@ -205,7 +156,7 @@ ResultWriter::ResultWriter(ResultOptions options, std::span<const std::string> i
 ResultWriter::~ResultWriter() {
   if (!state_ || !state_->rows) return;
   try {
-    flush();
+    state_->flush(true);
   } catch (const std::exception&) {  // finish() would have said so
   }
 }
@@ -222,7 +173,7 @@ void ResultWriter::row(const std::string& path, std::span<const std::string> lab
 
 void ResultWriter::failure(const std::string& path, const std::string& error) {
   if (!state_->errors) {
-    state_->errors = std::make_unique<Appender>(state_->errors_file, 0);
+    state_->errors = std::make_unique<Appender>(state_->errors_file, "");
     state_->errors->add(kErrorHeader);
   }
   state_->errors->add(error_row(path, error));
@@ -230,14 +181,12 @@ void ResultWriter::failure(const std::string& path, const std::string& error) {
   ++state_->done;
 }
 
-void ResultWriter::flush() {
-  if (state_->errors) state_->errors->flush();
-  state_->rows->flush();
-}
+void ResultWriter::flush() { state_->flush(false); }
 
 void ResultWriter::finish() {
   if (state_->errors) state_->errors->sync();
   state_->rows->sync();
+  state_->flush(true);
   state_->rows.reset();
   if (is_hdf5_name(state_->options.file)) {
     state_->write_hdf5();

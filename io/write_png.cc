@@ -12,10 +12,11 @@
 
 namespace tandem::io {
 
-void write_png(const std::string& file, const Pixels& pixels) {
+std::vector<std::byte> encode_png(const Pixels& pixels) {
   const std::unique_ptr<spng_ctx, void (*)(spng_ctx*)> context(spng_ctx_new(SPNG_CTX_ENCODER), spng_ctx_free);
   const auto check = [&](int code) {
-    if (code != 0) throw InvalidData(fmt::format("{} cannot be written: {}", quoted(file), spng_strerror(code)));
+    if (code != 0)
+      throw InvalidData(fmt::format("an image of {} x {} cannot be written as PNG: {}", pixels.width, pixels.height, spng_strerror(code)));
   };
   if (!context) throw OutOfMemory("no memory for the PNG encoder");
   check(spng_set_option(context.get(), SPNG_ENCODE_TO_BUFFER, 1));
@@ -30,7 +31,12 @@ void write_png(const std::string& file, const Pixels& pixels) {
   int code = 0;
   const std::unique_ptr<void, void (*)(void*)> bytes(spng_get_png_buffer(context.get(), &size, &code), std::free);
   check(code);
-  save_file(file, std::span(static_cast<const std::byte*>(bytes.get()), size));
+  const auto* begin = static_cast<const std::byte*>(bytes.get());
+  return {begin, begin + size};
+}
+
+void write_png(const std::string& file, const Pixels& pixels) {
+  save_file(file, with_context([&] { return quoted(file); }, [&] { return encode_png(pixels); }));
 }
 
 }  // namespace tandem::io

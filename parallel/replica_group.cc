@@ -13,6 +13,8 @@ namespace {
 
 // Plans, closures and primitives, thread stacks: what is not counted one by one.
 constexpr std::size_t kReserveBytes = std::size_t{6} << 20;
+// More different shapes than a program meets in turn; fewer than would fill its memory with plans.
+constexpr std::size_t kKeptPlans = 64;
 
 Tensor converted(const Tensor& t, DType to) {
   if (t.dtype() == to) return t;
@@ -116,24 +118,46 @@ InputBinding ReplicaGroup::bind(const std::vector<Tensor>& inputs) const {
   return binding;
 }
 
-std::shared_ptr<PreparedPlan> ReplicaGroup::prepare(const InputBinding& binding) {
-  const std::lock_guard lock(mutex_);
+std::shared_ptr<PreparedPlan> ReplicaGroup::find_plan(const std::string& key) {
+  const auto known = plans_.find(key);
+  if (known == plans_.end()) return nullptr;
+  known->second.used = ++asked_;
+  return known->second.plan;
+}
+
+void ReplicaGroup::keep_plan(const std::string& key, std::shared_ptr<PreparedPlan> plan) {
+  plans_[key] = {std::move(plan), ++asked_};
+  if (plans_.size() <= kKeptPlans) return;
+  plans_.erase(std::min_element(plans_.begin(), plans_.end(), [](const auto& a, const auto& b) { return a.second.used < b.second.used; }));
+}
+
+std::shared_ptr<PreparedPlan> ReplicaGroup::find_or_make_plan(const InputBinding& binding) {
   const std::string whole_key = key_of(binding, nullptr);
-  if (const auto known = plans_.find(whole_key); known != plans_.end()) return known->second;
+  if (auto known = find_plan(whole_key)) return known;
   auto prepared = std::make_shared<PreparedPlan>();
   prepared->cut = prove_cut(*graph_, binding);
   const std::string key = prepared->cut.possible ? "one sample of " + key_of(binding, &prepared->cut) : whole_key;
-  if (const auto known = plans_.find(key); known != plans_.end()) {
-    check_limit(*known->second, binding);
-    return plans_[whole_key] = known->second;
+  if (auto known = find_plan(key)) {
+    check_limit(*known, binding);
+    keep_plan(whole_key, known);
+    return known;
   }
   const InputBinding planned = prepared->cut.possible ? with_batch(binding, prepared->cut, 1) : binding;
   prepared->plan = make_plan(*graph_, planned, options_.plan, cpu_);
   check_limit(*prepared, binding);
-  prepared->weights.push_back(stores_[0]->pack(prepared->plan));
-  for (std::size_t r = 1; r < stores_.size(); ++r) prepared->weights.push_back(stores_[r]->copy(prepared->plan, *prepared->weights[0]));
-  plans_[whole_key] = prepared;
-  return plans_[key] = prepared;
+  keep_plan(key, prepared);
+  if (key != whole_key) keep_plan(whole_key, prepared);
+  return prepared;
+}
+
+std::shared_ptr<const PreparedPlan> ReplicaGroup::prepare(const InputBinding& binding, bool pack) {
+  const std::lock_guard lock(mutex_);
+  auto prepared = find_or_make_plan(binding);
+  if (!pack || !prepared->weights.empty()) return prepared;
+  std::vector<std::shared_ptr<const PackedWeights>> weights = {stores_[0]->pack(prepared->plan)};
+  for (std::size_t r = 1; r < stores_.size(); ++r) weights.push_back(stores_[r]->copy(prepared->plan, *weights[0]));
+  prepared->weights = std::move(weights);
+  return prepared;
 }
 
 MemoryPrediction ReplicaGroup::predict(const PreparedPlan& prepared, const InputBinding& binding) const {
@@ -182,7 +206,7 @@ std::vector<Tensor> ReplicaGroup::run(const std::vector<Tensor>& given) {
   std::vector<Tensor> inputs;
   for (std::size_t i = 0; i < given.size(); ++i) inputs.push_back(border_type(given[i].dtype()) ? converted(given[i], DType::kF32) : given[i]);
   const InputBinding binding = bind(inputs);
-  const auto prepared = prepare(binding);
+  const auto prepared = prepare(binding, true);
   const std::int64_t samples = samples_of(prepared->cut, binding);
   std::vector<Tensor> outputs;
   for (std::size_t o = 0; o < prepared->plan.outputs.size(); ++o) {

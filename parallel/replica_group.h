@@ -42,7 +42,7 @@ struct MemoryPrediction {
 struct PreparedPlan {
   CutProof cut;
   Plan plan;                                                  // one sample where the graph is cut, else the whole batch
-  std::vector<std::shared_ptr<const PackedWeights>> weights;  // one, or one for each replica
+  std::vector<std::shared_ptr<const PackedWeights>> weights;  // one, or one for each replica; empty until a run wants them
 };
 
 class ReplicaGroup {
@@ -56,8 +56,9 @@ class ReplicaGroup {
   // anything ran when the limit would be passed.
   std::vector<Tensor> run(const std::vector<Tensor>& inputs);
 
-  // Makes (or finds) the plan for these input shapes. `values`: graph inputs that steer shapes.
-  std::shared_ptr<PreparedPlan> prepare(const InputBinding& binding);
+  // Makes (or finds) the plan for these input shapes. `values`: graph inputs that steer shapes. Its weights are packed only when asked for: who
+  // wants to know what a run would take does not pay for it. The plans of the last 64 different bindings are kept.
+  std::shared_ptr<const PreparedPlan> prepare(const InputBinding& binding, bool pack = false);
   // What run() takes for a batch of these shapes.
   MemoryPrediction predict(const PreparedPlan&, const InputBinding& binding) const;
 
@@ -66,10 +67,21 @@ class ReplicaGroup {
 
   const Graph& graph() const { return *graph_; }
   const GroupOptions& options() const { return options_; }
+  std::size_t kept_plans() const { return plans_.size(); }  // by binding; not at the same time as prepare() and run()
   // Bytes that the group holds now and held at most.
   const CountedMemory& memory() const { return counted_; }
 
  private:
+  struct KeptPlan {
+    std::shared_ptr<PreparedPlan> plan;
+    std::uint64_t used = 0;  // when it was asked for last
+  };
+
+  // With mutex_ held.
+  std::shared_ptr<PreparedPlan> find_plan(const std::string& key);
+  std::shared_ptr<PreparedPlan> find_or_make_plan(const InputBinding& binding);
+  void keep_plan(const std::string& key, std::shared_ptr<PreparedPlan> plan);
+
   InputBinding bind(const std::vector<Tensor>& inputs) const;
   void check_limit(const PreparedPlan&, const InputBinding& binding) const;
   void run_batch(const PreparedPlan&, std::int64_t samples, const std::vector<Tensor>& inputs, std::vector<Tensor>& outputs);
@@ -88,8 +100,9 @@ class ReplicaGroup {
   std::vector<Buffer> free_arenas_;                   // for runs shared by all workers; guarded by mutex_
   std::vector<std::size_t> steering_;
   std::mutex mutex_;
-  std::map<std::string, std::shared_ptr<PreparedPlan>> plans_;  // guarded by mutex_
-  std::size_t resident_before_;                                 // when the group was made
+  std::map<std::string, KeptPlan> plans_;  // guarded by mutex_
+  std::uint64_t asked_ = 0;                // likewise
+  std::size_t resident_before_;            // when the group was made
   StepTimes* times_ = nullptr;
 };
 

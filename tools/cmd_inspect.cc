@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 
 #include "io/keras_h5.h"
@@ -11,6 +12,7 @@
 #include "runtime/graph/infer.h"
 #include "tools/command.h"
 #include "tools/model_inputs.h"
+#include "tools/preprocess_flags.h"
 #include "tools/tandem.h"
 
 namespace tandem::cli {
@@ -43,7 +45,7 @@ double flop(const Graph& g, const Node& node) {
 
 struct Row {
   std::string name, op;
-  Shape output;
+  std::optional<Shape> output;  // nothing: not known
   std::int64_t parameters = 0;
   double flop = 0;
 };
@@ -55,13 +57,17 @@ struct Facts {
   double flop = 0;
 };
 
-// `g` has its shapes. A constant that several nodes read counts at the first.
-Facts facts_of(const Graph& g) {
+// `shaped`: the graph has its shapes. A constant that several nodes read counts at the first.
+Facts facts_of(const Graph& g, bool shaped) {
   Facts f;
   std::set<ValueId> seen;
   for (const Node& node : g.nodes) {
     const Value& out = g.value(node.outputs[0]);
-    Row row{node.name.empty() ? out.name : node.name, node.op, out.shape, 0, flop(g, node)};
+    Row row{.name = node.name.empty() ? out.name : node.name, .op = node.op, .output = std::nullopt};
+    if (shaped) {
+      row.output = out.shape;
+      row.flop = flop(g, node);
+    }
     for (const ValueId id : node.inputs) {
       if (id == kNoValue || !g.value(id).known() || g.value(id).dtype != DType::kF32 || !seen.insert(id).second) continue;
       row.parameters += g.value(id).constant.size();
@@ -84,23 +90,36 @@ std::string batch_norm_state(const Facts& f) {
   return at == f.operators.end() ? "none: folded into the convolutions, or never there" : fmt::format("{} kept", at->second);
 }
 
-Json model_json(const Options& o, const Graph& g, const Facts& f, const std::vector<Shape>& shapes, const RunReport& plan) {
-  const double images = shapes.empty() || shapes[0].empty() ? 1 : static_cast<double>(std::max<std::int64_t>(1, shapes[0][0]));
+// What only shapes tell; nothing where the model leaves them open.
+struct Sized {
+  std::vector<Shape> shapes;
+  RunReport plan;
+};
+
+Json model_json(const Options& o, const Graph& g, const Facts& f, const std::optional<Sized>& sized) {
   Json j = {{"file", o.file},
             {"producer", g.origin.producer},
             {"producer_version", g.origin.producer_version},
             {"ir_version", g.origin.ir_version},
             {"opset", g.origin.opset},
+            {"first_exported_by", record(g, "tandem.origin")},
             {"dynamic_batch", has_dynamic_batch(g)}};
   for (const auto& [key, ids] : {std::pair{"inputs", &g.inputs}, std::pair{"outputs", &g.outputs}}) {
     j[key] = Json::array();
     for (const ValueId id : *ids) j[key].push_back(g.value(id).name);
   }
-  j["input_shapes"] = shapes;
   j["parameters"] = f.parameters;
-  j["gflop_per_image"] = f.flop / images / 1e9;
-  j["weights_bytes"] = plan.weights_bytes;
-  j["bytes_per_image"] = static_cast<double>(plan.activation_bytes + plan.io_bytes) / images;
+  for (const char* key : {"input_shapes", "gflop_per_image", "weights_bytes", "bytes_per_image"}) j[key] = nullptr;
+  j["passes"] = Json::array();
+  if (sized) {
+    const auto& [shapes, plan] = *sized;
+    const double images = shapes.empty() || shapes[0].empty() ? 1 : static_cast<double>(std::max<std::int64_t>(1, shapes[0][0]));
+    j["input_shapes"] = shapes;
+    j["gflop_per_image"] = f.flop / images / 1e9;
+    j["weights_bytes"] = plan.weights_bytes;
+    j["bytes_per_image"] = static_cast<double>(plan.activation_bytes + plan.io_bytes) / images;
+    j["passes"] = plan.passes;
+  }
   j["batch_normalization"] = batch_norm_state(f);
   for (const char* key : {"tandem.preprocess", "tandem.labels"}) {
     const std::string text = record(g, key);
@@ -109,22 +128,26 @@ Json model_json(const Options& o, const Graph& g, const Facts& f, const std::vec
   }
   j["operators"] = f.operators;
   j["notes"] = g.origin.notes;
-  j["passes"] = plan.passes;
   j["nodes"] = Json::array();
-  for (const Row& r : f.rows) j["nodes"].push_back({{"name", r.name}, {"op", r.op}, {"output", r.output}, {"parameters", r.parameters}});
+  for (const Row& r : f.rows)
+    j["nodes"].push_back({{"name", r.name}, {"op", r.op}, {"output", r.output ? Json(*r.output) : Json(nullptr)}, {"parameters", r.parameters}});
   return j;
 }
 
 std::string model_text(const Json& j, const Facts& f) {
   std::string text = fmt::format("{:44} {:22} {:22} {:>12}\n", "node", "operator", "output shape", "parameters");
-  for (const Row& r : f.rows) text += fmt::format("{:44} {:22} {:22} {:>12}\n", r.name, r.op, to_string(r.output), r.parameters);
+  for (const Row& r : f.rows) text += fmt::format("{:44} {:22} {:22} {:>12}\n", r.name, r.op, r.output ? to_string(*r.output) : "?", r.parameters);
   text += "\noperators      ";
   for (const auto& [op, n] : f.operators) text += fmt::format(" {} {}", n, op);
   text += fmt::format("\nparameters      {}\n", f.parameters);
-  text += fmt::format("per image       {:.4f} GFLOP, {:.0f} bytes; weights {} bytes\n", j["gflop_per_image"].get<double>(),
-                      j["bytes_per_image"].get<double>(), j["weights_bytes"].get<std::size_t>());
-  text += fmt::format("exporter        {} {}, opset {}, IR {}\n", j["producer"].get<std::string>(), j["producer_version"].get<std::string>(),
-                      j["opset"].get<int>(), j["ir_version"].get<int>());
+  text += j["input_shapes"].is_null()
+              ? "per image       the model leaves the shape of its input open: --size or --shape tells shapes, work and memory\n"
+              : fmt::format("per image       {:.4f} GFLOP, {:.0f} bytes; weights {} bytes\n", j["gflop_per_image"].get<double>(),
+                            j["bytes_per_image"].get<double>(), j["weights_bytes"].get<std::size_t>());
+  const auto word = [&](const char* key) { return j[key].get<std::string>(); };
+  text += fmt::format("exporter        {}{}{}, opset {}, IR {}{}\n", word("producer").empty() ? "not named" : word("producer"),
+                      word("producer_version").empty() ? "" : " ", word("producer_version"), j["opset"].get<int>(), j["ir_version"].get<int>(),
+                      word("first_exported_by").empty() ? "" : "; first exported by " + word("first_exported_by"));
   text += fmt::format("batch           {}\n", j["dynamic_batch"].get<bool>() ? "any" : "fixed");
   text += fmt::format("batch norm      {}\n", j["batch_normalization"].get<std::string>());
   for (const char* key : {"preprocess", "labels"}) {
@@ -135,16 +158,32 @@ std::string model_text(const Json& j, const Facts& f) {
   return text;
 }
 
+// By the flags and the model; what stays open is closed by the model's record of its preprocessing.
+std::optional<std::vector<Shape>> shapes_of(const Graph& g, const ShapeFlags& flags) {
+  auto shapes = known_shapes(g, flags);
+  const std::string preprocess = record(g, "tandem.preprocess");
+  if (shapes || preprocess.empty() || g.inputs.size() != 1) return shapes;
+  try {
+    return std::vector<Shape>{batch_shape(g, io::parse_preprocess(preprocess), std::max<std::int64_t>(1, flags.batch))};
+  } catch (const Error&) {  // shown as it is
+    return std::nullopt;
+  }
+}
+
 int inspect_model(const Options& o) {
   const Model model = Model::from_file(o.file);
   const Graph& g = model.graph();
-  const std::vector<Shape> shapes = concrete_shapes(g, o.shapes);
+  const auto shapes = shapes_of(g, o.shapes);
   return with_context([&] { return o.file; },
                       [&] {
                         Graph shaped = g;
-                        infer(shaped, InputBinding{shapes, {}});
-                        const Facts f = facts_of(shaped);
-                        const Json j = model_json(o, g, f, shapes, Predictor(model).plan(shapes));
+                        std::optional<Sized> sized;
+                        if (shapes) {
+                          infer(shaped, InputBinding{*shapes, {}});
+                          sized = Sized{*shapes, Predictor(model).plan(*shapes)};
+                        }
+                        const Facts f = facts_of(shaped, sized.has_value());
+                        const Json j = model_json(o, g, f, sized);
                         print(o.json ? json_text(j) : printable(model_text(j, f), 4000));
                         return 0;
                       });

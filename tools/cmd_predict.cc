@@ -5,17 +5,21 @@
 #include <chrono>
 #include <memory>
 #include <numeric>
+#include <optional>
 
+#include "io/file_digest.h"
 #include "io/image.h"
 #include "io/listing.h"
 #include "io/read_file.h"
 #include "io/results.h"
+#include "io/save_file.h"
 #include "runtime/base/error.h"
 #include "runtime/base/sha256.h"
 #include "tools/classifier.h"
 #include "tools/command.h"
 #include "tools/image_run.h"
 #include "tools/options.h"
+#include "tools/predict_report.h"
 #include "tools/preprocess_flags.h"
 
 namespace tandem::cli {
@@ -24,29 +28,42 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 struct Options {
-  std::string model, input, out, output_type, layer;  // output_type: empty, not given
-  std::int64_t top_k = 0, batch = 32, workers = 0;    // top_k: 0, not given
+  std::string model, input, out, report, output_type, layer;  // output_type: empty, not given
+  std::int64_t top_k = 0, batch = 32, workers = 0;            // top_k: 0, not given
   bool recursive = false, go_on = false, strict = false, exif = false;
   PreprocessFlags preprocess;
   RunFlags run;
 };
 
-// What decides a row's bytes: the network, its weights, and the options that change numbers. Devices, batch, threads and workers do not.
-std::string signature(const Options& o, const Graph& graph, const io::Preprocess& p, const std::vector<std::string>& labels) {
-  Sha256 digest;
-  const auto file = io::read_file(o.model, std::int64_t{1} << 31);
-  digest.update(file.data(), file.size());
-  std::size_t constants = 0;
-  for (const Value& v : graph.values) constants += v.known() ? v.constant.bytes() : 0;
-  if (constants > file.size()) {  // external data
-    for (const Value& v : graph.values) {
-      if (v.known()) digest.update(v.constant.data(), v.constant.bytes());
-    }
+// Of all constants: external data is in it.
+std::string constants_digest(const Graph& graph) {
+  Sha256 sha;
+  for (const Value& v : graph.values) {
+    if (!v.known()) continue;
+    const Tensor made = v.constant.made();
+    sha.update(made.data(), made.bytes());
   }
-  const std::string options = fmt::format("|{}|{}|{}|{}|{}|{}|{}|{}", o.output_type, o.layer, o.top_k, o.run.precision, o.run.no_passes, o.exif,
-                                          io::to_json(p), io::labels_json(labels));
-  digest.update(options);
-  return digest.hex();
+  return sha.hex();
+}
+
+// What decides a row's bytes: the network, its weights, and the options that change numbers. Devices, threads and workers do not, nor does the
+// batch where images are independent.
+std::vector<std::pair<std::string, std::string>> settings(const Options& o, const Graph& graph, const io::Preprocess& p,
+                                                          const std::vector<std::string>& labels, bool independent) {
+  Sha256 names;
+  names.update(io::labels_json(labels));
+  std::vector<std::pair<std::string, std::string>> all = {{"model", io::file_sha256(o.model)}};
+  all.emplace_back("constants", constants_digest(graph));
+  for (const auto& [name, value] :
+       std::initializer_list<std::pair<const char*, std::string>>{{"layer", o.layer},
+                                                                  {"precision", o.run.precision},
+                                                                  {"passes", o.run.no_passes ? "no" : "yes"},
+                                                                  {"exif-orientation", o.exif ? "yes" : "no"},
+                                                                  {"preprocessing", io::to_json(p)},
+                                                                  {"labels", names.hex()},
+                                                                  {"batch", independent ? "any" : std::to_string(o.batch)}})
+    all.emplace_back(name, value);
+  return all;
 }
 
 std::string label_of(const std::vector<std::string>& labels, std::size_t i) { return i < labels.size() ? labels[i] : std::to_string(i); }
@@ -73,9 +90,13 @@ std::string one_line(const std::string& error) {
   return line;
 }
 
-void write_row(io::ResultWriter& writer, const std::string& path, std::span<const float> scores, std::size_t k,
-               const std::vector<std::string>& labels) {
-  if (k == 0) return writer.row(path, {}, scores);
+// Gives the label and the value that come first.
+std::pair<std::string, float> write_row(io::ResultWriter& writer, const std::string& path, std::span<const float> scores, std::size_t k,
+                                        const std::vector<std::string>& labels) {
+  if (k == 0) {
+    writer.row(path, {}, scores);
+    return {"", scores.empty() ? 0.0f : scores[0]};
+  }
   std::vector<std::string> names;
   std::vector<float> values;
   for (const std::size_t i : best(scores, k)) {
@@ -83,6 +104,7 @@ void write_row(io::ResultWriter& writer, const std::string& path, std::span<cons
     values.push_back(scores[i]);
   }
   writer.row(path, names, values);
+  return {names[0], values[0]};
 }
 
 // What --output-type and --layer ask for: scores of classes, or every value of a layer. Throws UsageError for options that contradict each other.
@@ -102,6 +124,8 @@ OutputType output_type(const Options& o) {
 int run(const Options& o, const Console& console) {
   const RunOptions options = o.run.resolve(console);
   const OutputType type = output_type(o);
+  if (!o.report.empty() && !o.report.ends_with(".html"))
+    throw UsageError(fmt::format("--report: expected a name ending in .html, found {}", io::quoted(o.report)));
   const bool plain = type == OutputType::kFeatures;
   const Model model = Model::from_file(o.model);
   const io::Preprocess p = resolve_preprocess(model.graph(), o.preprocess, console);
@@ -119,8 +143,15 @@ int run(const Options& o, const Console& console) {
                            .value = plain                         ? "feature"
                                     : type == OutputType::kLogits ? "logit"
                                                                   : "prob",
-                           .signature = signature(o, model.graph(), p, labels),
-                           .go_on = o.go_on};
+                           .settings = settings(o, model.graph(), p, labels, independent),
+                           .go_on = o.go_on,
+                           .kept_row = nullptr,
+                           .kept_failure = nullptr};
+  PredictReport report(inputs.paths.size());
+  if (!o.report.empty()) {
+    result.kept_row = [&](std::size_t i, const std::string& label, float value) { report.row(i, label, value); };
+    result.kept_failure = [&](std::size_t i, const std::string& error) { report.failure(i, error); };
+  }
   io::ResultWriter writer(result, inputs.paths);
   const auto total = static_cast<std::int64_t>(inputs.paths.size()), first = static_cast<std::int64_t>(writer.done());
   if (first > 0) console.info(fmt::format("going on after {} of {} files", first, total));
@@ -131,11 +162,15 @@ int run(const Options& o, const Console& console) {
       first, total, o.batch, static_cast<int>(o.workers),
       [&](std::int64_t i, std::span<float> out) { io::apply(p, io::load_image(inputs.full(static_cast<std::size_t>(i)), decode), out); },
       [&](const Classifier::Item& item) {
-        const std::string& path = inputs.paths[static_cast<std::size_t>(item.index)];
-        if (item.error.empty())
-          write_row(writer, path, item.scores, k, labels);
-        else
+        const auto input = static_cast<std::size_t>(item.index);
+        const std::string& path = inputs.paths[input];
+        if (item.error.empty()) {
+          const auto [label, value] = write_row(writer, path, item.scores, k, labels);
+          report.row(input, label, value);
+        } else {
           writer.failure(path, one_line(item.error));
+          report.failure(input, one_line(item.error));
+        }
         shown = item.index + 1;
       },
       [&] {
@@ -147,6 +182,22 @@ int run(const Options& o, const Console& console) {
   const std::size_t failed = writer.failed();
   console.info(fmt::format("{} images, {} failed, {:.1f} img/s", total - static_cast<std::int64_t>(failed), failed,
                            static_cast<double>(total - first) / std::max(seconds, 1e-9)));
+  if (!o.report.empty()) {
+    const std::string page = report.html(inputs,
+                                         {.model = o.model,
+                                          .input = o.input,
+                                          .result = o.out,
+                                          .value = result.value,
+                                          .settings = {{"precision", o.run.precision},
+                                                       {"devices", std::to_string(options.devices.size())},
+                                                       {"threads", std::to_string(classifier.predictor().threads())},
+                                                       {"batch", std::to_string(classifier.batch(o.batch))},
+                                                       {"preprocessing", io::to_json(p)}},
+                                          .seconds = seconds,
+                                          .predicted_now = static_cast<std::size_t>(total - first)},
+                                         decode);
+    io::save_file(o.report, std::string_view(page));
+  }
   return failed > 0 && o.strict ? 4 : 0;
 }
 
@@ -165,6 +216,7 @@ Command predict_command() {
             s.positional("MODEL", o->model, "an .onnx file");
             s.positional("INPUT", o->input, "a folder, a list (.txt, .csv), a glob or one file");
             s.text("--out", "FILE", o->out, "result: .csv, .jsonl or .h5").required = true;
+            s.text("--report", "FILE.html", o->report, "also a page to look at: counts, classes, least certain images, errors, speed");
             s.integer("--topk", "K", o->top_k, 1, 100000, "classes in a row, most likely first").default_text = "1";
             s.choice("--output-type", {"prob", "logit", "features"}, o->output_type, "probabilities, logits, or what goes into the last Dense layer")
                 .default_text = "prob";

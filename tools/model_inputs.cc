@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <random>
 
 #include "runtime/base/error.h"
@@ -39,25 +40,31 @@ bool is_channels_last(const Shape& shape) { return shape.size() == 4 && (shape[3
 // Dimensions of an image tensor that --size fills.
 bool is_spatial(const Shape& shape, std::size_t d) { return shape.size() == 4 && (is_channels_last(shape) ? d == 1 || d == 2 : d >= 2); }
 
-Shape filled(const Value& input, const ShapeFlags& flags) {
-  if (!input.shape_known)
-    throw UsageError(fmt::format("the model leaves the shape of input \"{0}\" open: give --shape \"{0}=1x3x224x224\"", input.name));
+// Still -1: open. Nothing is known of an input without a shape.
+std::optional<Shape> filled(const Value& input, const ShapeFlags& flags) {
+  if (!input.shape_known) return std::nullopt;
   Shape shape = input.shape;
   for (std::size_t d = 0; d < shape.size(); ++d) {
     if (d == 0 && flags.batch > 0 && shape[0] >= 0 && shape[0] != flags.batch && shape.size() > 1) {
       throw UsageError(fmt::format("the model fixes dimension 0 of input \"{}\" at {}: --batch {} does not fit", input.name, shape[0], flags.batch));
     }
     if (shape[d] >= 0) continue;
-    if (d == 0) {
+    if (d == 0)
       shape[d] = flags.batch > 0 ? flags.batch : 1;
-    } else if (is_spatial(shape, d) && flags.size > 0) {
+    else if (is_spatial(shape, d) && flags.size > 0)
       shape[d] = flags.size;
-    } else {
-      throw UsageError(fmt::format("the model leaves dimension {} of input \"{}\" {} open: give {}--shape \"{}=...\"", d, input.name,
-                                   to_string(input.shape), is_spatial(shape, d) ? "--size or " : "", input.name));
-    }
   }
   return shape;
+}
+
+// Throws UsageError naming the dimension that is open.
+Shape closed(const Value& input, const std::optional<Shape>& shape) {
+  if (!shape) throw UsageError(fmt::format("the model leaves the shape of input \"{0}\" open: give --shape \"{0}=1x3x224x224\"", input.name));
+  const auto open = std::find_if(shape->begin(), shape->end(), [](std::int64_t d) { return d < 0; });
+  if (open == shape->end()) return *shape;
+  const auto d = static_cast<std::size_t>(open - shape->begin());
+  throw UsageError(fmt::format("the model leaves dimension {} of input \"{}\" {} open: give {}--shape \"{}=...\"", d, input.name,
+                               to_string(input.shape), is_spatial(*shape, d) ? "--size or " : "", input.name));
 }
 
 void check_names(const Graph& graph, const ShapeFlags& flags) {
@@ -89,10 +96,21 @@ std::vector<Shape> concrete_shapes(const Graph& graph, const ShapeFlags& flags) 
   for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
     const Value& input = input_value(graph, i);
     Shape shape;
-    shapes.push_back(given_shape(input.name, flags, shape) ? shape : filled(input, flags));
+    shapes.push_back(given_shape(input.name, flags, shape) ? shape : closed(input, filled(input, flags)));
     elements(shapes.back());  // a product that fits
   }
   return shapes;
+}
+
+std::optional<std::vector<Shape>> known_shapes(const Graph& graph, const ShapeFlags& flags) {
+  for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
+    const Value& input = input_value(graph, i);
+    Shape shape;
+    if (given_shape(input.name, flags, shape)) continue;
+    const auto all = filled(input, flags);
+    if (!all || std::any_of(all->begin(), all->end(), [](std::int64_t d) { return d < 0; })) return std::nullopt;
+  }
+  return concrete_shapes(graph, flags);
 }
 
 bool has_dynamic_batch(const Graph& graph) {

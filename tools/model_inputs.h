@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,8 @@ void declare_shapes(OptionSet&, ShapeFlags&);
 
 // Shapes for the graph's inputs, no -1. Throws UsageError when the flags contradict the model or leave a dimension open, saying which.
 std::vector<Shape> concrete_shapes(const Graph&, const ShapeFlags&);
+// The same; nothing where the model leaves a dimension open and the flags do not close it.
+std::optional<std::vector<Shape>> known_shapes(const Graph&, const ShapeFlags&);
 // True when dimension 0 of the first input may be any number.
 bool has_dynamic_batch(const Graph&);
 // Tensors of these shapes: floats uniform in [0, 1), integers 0, the same for the same seed.

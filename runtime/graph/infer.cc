@@ -14,6 +14,9 @@ namespace {
 
 // Above this, a folded result must not be larger than what it is made from: a tiny file must not blow up memory.
 constexpr std::size_t kFoldLimitBytes = std::size_t{64} << 20;
+// A tensor larger than this must not be made out of 65536 times fewer bytes of inputs and constants: networks grow their input tens of times, a
+// file that asks for terabytes (ConstantOfShape, Range, Expand, Tile ...) is not one.
+constexpr std::size_t kLargeBytes = std::size_t{1} << 30, kMostGrowth = 65536;
 
 void check_counts(const OpDef& op, const Node& node) {
   const auto in = static_cast<std::int64_t>(node.inputs.size()), out = static_cast<std::int64_t>(node.outputs.size());
@@ -58,6 +61,25 @@ void fold(Graph& graph, const Node& node, const OpDef& op) {
   }
   for (std::size_t i = 0; i < node.outputs.size(); ++i) {
     if (node.outputs[i] != kNoValue) graph.value(node.outputs[i]).constant = results[i];
+  }
+}
+
+// Bytes that the network is given: its inputs and constants.
+std::size_t given_bytes(const Graph& graph) {
+  std::size_t bytes = 0;
+  for (const Value& v : graph.values) bytes += v.known() ? v.constant.bytes() : 0;
+  for (const ValueId in : graph.inputs) bytes += static_cast<std::size_t>(elements(graph.value(in).shape)) * size_of(graph.value(in).dtype);
+  return bytes;
+}
+
+void refuse_absurd_size(const Graph& graph, const Node& node, std::size_t given) {
+  for (const ValueId out : node.outputs) {
+    if (out == kNoValue) continue;
+    const Value& v = graph.value(out);
+    const std::size_t bytes = static_cast<std::size_t>(elements(v.shape)) * size_of(v.dtype);
+    if (bytes <= kLargeBytes || bytes / kMostGrowth <= given) continue;
+    throw InvalidModel(fmt::format("its result of shape {} takes {} bytes, made out of {} bytes of inputs and constants: no network grows so",
+                                   to_string(v.shape), bytes, given));
   }
 }
 
@@ -123,6 +145,7 @@ void infer_node(Graph& graph, Node& node) {
 
 void infer(Graph& graph, const InputBinding& binding) {
   bind_inputs(graph, binding);
+  const std::size_t given = given_bytes(graph);
   std::deque<Node> pending(std::make_move_iterator(graph.nodes.begin()), std::make_move_iterator(graph.nodes.end()));
   graph.nodes.clear();
   while (!pending.empty()) {
@@ -136,6 +159,7 @@ void infer(Graph& graph, const InputBinding& binding) {
                      return;
                    }
                    infer_node(graph, node);
+                   refuse_absurd_size(graph, node, given);
                    const OpDef& op = need_op(node.op);
                    if (worth_folding(graph, node, op))
                      fold(graph, node, op);

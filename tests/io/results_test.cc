@@ -1,5 +1,6 @@
 #include "io/results.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -11,6 +12,7 @@
 #include "io/hdf5.h"
 #include "io/save_file.h"
 #include "runtime/base/error.h"
+#include "tests/io/message_of.h"
 #include "tests/support/files.h"
 
 namespace tandem::io {
@@ -25,8 +27,9 @@ class Results : public testing::Test {
     ResultOptions o;
     o.file = at(name);
     o.top_k = 2;
-    o.signature = "model 1234 batch-free options";
+    o.settings = {{"model", "1234"}, {"layer", "a \"b\"\n"}};
     o.go_on = go_on;
+    o.record_seconds = 0;
     return o;
   }
   // Predicts inputs [writer.done(), end): every third fails.
@@ -39,6 +42,7 @@ class Results : public testing::Test {
         const float values[] = {0.1f + static_cast<float>(i), 1.0f / 3};
         w.row(inputs_[i], labels, values);
       }
+      w.flush();
     }
   }
   void run_all(const ResultOptions& o) const {
@@ -144,8 +148,10 @@ TEST_F(Results, ContinuingKeepsWhatIsDone) {
 TEST_F(Results, RefusesToContinueSomethingElse) {
   run_all(options("r.csv"));
   ResultOptions other = options("r.csv", true);
-  other.signature = "another model";
-  EXPECT_THROW(ResultWriter(other, inputs_), UsageError);
+  other.settings[0].second = "5678";
+  const std::string said = test::message_of<UsageError>([&] { ResultWriter(other, inputs_); });
+  EXPECT_NE(said.find("then \"model\" \"1234\", now \"model\" \"5678\""), std::string::npos) << said;
+  EXPECT_EQ(said.find("layer"), std::string::npos) << "only what differs";
   other = options("r.csv", true);
   other.top_k = 3;
   EXPECT_THROW(ResultWriter(other, inputs_), UsageError);
@@ -153,6 +159,42 @@ TEST_F(Results, RefusesToContinueSomethingElse) {
   EXPECT_THROW(ResultWriter(options("r.csv", true), inputs_), UsageError);
   EXPECT_THROW(ResultWriter(options("r.txt"), inputs_), UsageError);
   EXPECT_THROW(ResultWriter(options("no/r.csv"), inputs_), InvalidData);
+}
+
+TEST_F(Results, WhatSomebodyChangedIsNotKept) {
+  for (const char* name : {"r.csv", "r.jsonl"}) {
+    run_all(options(name));
+    for (const std::string& file : {std::string(name), std::string(name) + ".errors.csv"}) {
+      const std::string whole = test::read_text(at(file));
+      std::string changed = whole;
+      changed[changed.size() / 2] ^= 1;
+      save_file(at(file), std::string_view(changed));
+      const std::string said = test::message_of<UsageError>([&] { ResultWriter(options(name, true), inputs_); });
+      EXPECT_NE(said.find(file), std::string::npos) << said;
+      EXPECT_EQ(test::read_text(at(file)), changed) << "not touched";
+      save_file(at(file), std::string_view(whole + "added,by hand,1\n"));
+      run_all(options(name, true));
+      EXPECT_EQ(test::read_text(at(file)), whole);
+    }
+  }
+}
+
+TEST_F(Results, WhatIsKeptIsTold) {
+  for (const char* name : {"r.csv", "r.jsonl", "r.h5"}) {
+    {
+      ResultWriter w(options(name), inputs_);
+      run(w, 6);
+    }
+    std::vector<std::string> told;
+    ResultOptions o = options(name, true);
+    o.kept_row = [&](std::size_t i, const std::string& label, float value) { told.push_back(fmt::format("{} {} {:.1f}", i, label, value)); };
+    o.kept_failure = [&](std::size_t i, const std::string& error) { told.push_back(fmt::format("{} {}", i, error)); };
+    const ResultWriter w(o, inputs_);
+    const std::string label = "cat, \"big\"\n", error = "cut, \"short\"";
+    EXPECT_EQ(told, (std::vector<std::string>{"0 " + label + " 0.1", "1 " + label + " 1.1", "2 " + error, "3 " + label + " 3.1",
+                                              "4 " + label + " 4.1", "5 " + error}))
+        << name;
+  }
 }
 
 TEST_F(Results, StartsAnewWithoutTheOption) {

@@ -83,6 +83,33 @@ TEST(ReplicaGroup, AGraphThatMixesSamplesRunsWhole) {
   EXPECT_FALSE(s.group.prepare({{{2, 4}}, {}})->cut.possible);
 }
 
+TEST(ReplicaGroup, APlanAloneTakesNoMemory) {
+  OnePool s(small_xception(), 2);
+  const auto prepared = s.group.prepare({{{4, 3, 16, 16}}, {}});
+  EXPECT_GT(s.group.predict(*prepared, {{{4, 3, 16, 16}}, {}}).weights, 0u);
+  EXPECT_TRUE(prepared->weights.empty());
+  EXPECT_EQ(s.group.memory().peak_bytes(), 0u);
+  OnePool other(small_xception(), 2);
+  EXPECT_TRUE(same_bits(s.group.run({images(4)})[0], other.group.run({images(4)})[0]));
+}
+
+TEST(ReplicaGroup, OnlyTheLastPlansAreKept) {
+  GraphBuilder b;
+  const ValueId x = b.input("x", DType::kF32, {-1, 2});
+  b.output(b.node("sum", "ReduceSum", {x, b.constant("axes", i64({1}, {0}))}, attributes({{"keepdims", std::int64_t{1}}})));
+  OnePool whole(b.graph, 1), cut(small_xception(), 1);
+  for (int round = 0; round < 2; ++round) {
+    for (std::int64_t n = 1; n <= 100; ++n) {
+      const std::vector<float> ones(static_cast<std::size_t>(2 * n), 1.0f);
+      expect_close(whole.group.run({f32({n, 2}, ones)})[0], f32({1, 2}, {static_cast<float>(n), static_cast<float>(n)}));
+      EXPECT_LE(whole.group.kept_plans(), 64u);
+      cut.group.prepare({{{n, 3, 16, 16}}, {}});
+      EXPECT_LE(cut.group.kept_plans(), 64u);
+    }
+  }
+  EXPECT_TRUE(same_bits(cut.group.run({images(3)})[0], OnePool(small_xception(), 1).group.run({images(3)})[0]));
+}
+
 TEST(ReplicaGroup, RefusesInputsThatDoNotFit) {
   OnePool s(small_xception(), 1);
   EXPECT_THROW(s.group.run({}), InvalidData);

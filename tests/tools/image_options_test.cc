@@ -1,7 +1,9 @@
 // What predict, evaluate and convert do with options and networks that do not go together: act, say so, or refuse; never ignore.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "io/write_png.h"
 #include "tests/support/files.h"
@@ -86,6 +88,23 @@ TEST_F(ImageOptions, ANetworkThatMixesTheBatchIsWarnedOf) {
   EXPECT_NE(fixed.err.find("may change with the order of the images"), std::string::npos) << fixed.err;
 }
 
+TEST_F(ImageOptions, OtherExternalWeightsAreAnotherModel) {
+  OnnxModel m;
+  m.graph.inputs = {value_bytes("x", 1, {-1, 3, 5, 5})};
+  m.graph.nodes = {{"GlobalAveragePool", {"x"}, {"mean"}, {}, "pool"}, {"Flatten", {"mean"}, {"flat"}, {}, "flatten"}, {"Add", {"flat", "w"}, {"y"}}};
+  m.graph.outputs = {value_bytes("y", 1, {-1, 3})};
+  m.graph.initializers = {external_tensor("w", 1, {3}, {{"location", "w.bin"}})};
+  const std::string model = folder_.write("external.onnx", model_bytes(m));
+  folder_.write("w.bin", std::string(12, '\0'));
+  ASSERT_EQ(predict(model).code, 0);
+  EXPECT_EQ(predict(model, {"--continue"}).code, 0);
+  folder_.write("w.bin", std::string(11, '\0') + "\x3f");
+  const Finished r = predict(model, {"--continue"});
+  EXPECT_EQ(r.code, 2);
+  EXPECT_NE(r.err.find("then \"constants\" \""), std::string::npos) << r.err;
+  EXPECT_EQ(std::count(r.err.begin(), r.err.end(), '\n'), 2) << "one line, and that of the preprocessing: " << r.err;
+}
+
 TEST_F(ImageOptions, PlacementIsSaidByEveryCommandThatRuns) {
   const std::string model = network();
   const Finished predicted = predict(model, {"--log-placement", "--merge", "device", "--soft-placement"});
@@ -109,6 +128,26 @@ TEST_F(ImageOptions, ConvertCountsTheLabels) {
   EXPECT_NE(wrong.err.find("3 outputs"), std::string::npos) << wrong.err;
   EXPECT_FALSE(fs::exists(folder_ / "out.onnx"));
   EXPECT_EQ(convert("a\nb\nc\n").code, 0);
+}
+
+TEST_F(ImageOptions, InspectShowsWhatOpenSizesLeave) {
+  OnnxModel m = one_node("Conv", 17, {{-1, 3, -1, -1}}, {ints_attribute("kernel_shape", {3, 3})});
+  m.graph.nodes[0].inputs.push_back("w");
+  m.graph.initializers = {float_tensor("w", {2, 3, 3, 3}, std::vector<float>(54, 1))};
+  const std::string model = folder_.write("open.onnx", model_bytes(m));
+  const auto open = nlohmann::json::parse(run_tandem({"inspect", model, "--json"}).out);
+  EXPECT_EQ(open.at("parameters"), 54);
+  EXPECT_EQ(open.at("operators").at("Conv"), 1);
+  EXPECT_TRUE(open.at("input_shapes").is_null());
+  EXPECT_TRUE(open.at("nodes").at(0).at("output").is_null());
+  const Finished text = run_tandem({"inspect", model});
+  EXPECT_EQ(text.code, 0) << text.err;
+  EXPECT_NE(text.out.find("--size or --shape"), std::string::npos) << text.out;
+  const auto sized = nlohmann::json::parse(run_tandem({"inspect", model, "--json", "--size", "8"}).out);
+  EXPECT_EQ(sized.at("nodes").at(0).at("output"), nlohmann::json({1, 2, 6, 6}));
+  const std::string recorded = folder_ / "recorded.onnx";
+  ASSERT_EQ(run_tandem({"convert", model, "-o", recorded, "--preprocess", "tf", "--image-size", "10x12"}).code, 0);
+  EXPECT_EQ(nlohmann::json::parse(run_tandem({"inspect", recorded, "--json"}).out).at("nodes").at(0).at("output"), nlohmann::json({1, 2, 8, 10}));
 }
 
 TEST_F(ImageOptions, WithoutLabelsNoneAreSpokenOf) {

@@ -136,6 +136,39 @@ TEST(Predict, AKilledRunIsContinuedToTheSameBytes) {
   EXPECT_EQ(other.code, 2) << other.err;
 }
 
+std::size_t count(const std::string& text, const std::string& what) {
+  std::size_t n = 0;
+  for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++n;
+  return n;
+}
+
+TEST(Predict, AReportIsOnePageAboutEverything) {
+  const TemporaryFolder folder;
+  make_images(folder);
+  for (const char* result : {"rows.csv", "rows.jsonl", "rows.h5"}) {
+    const Finished r = run_tandem(with(predict_words(trained_network(), folder, result), {"--report", folder / "r.html"}));
+    ASSERT_EQ(r.code, 0) << r.err;
+    const std::string page = read_text(folder / "r.html");
+    EXPECT_EQ(count(page, "<img"), 18u);
+    EXPECT_EQ(count(page, "data:image/png;base64,"), 18u);
+    EXPECT_EQ(count(page, "<tr><td>could not be read</td><td>2</td></tr>"), 1u) << page.substr(0, 4000);
+    EXPECT_EQ(count(page, "<td>17.png</td>"), 1u) << "the error list";
+    EXPECT_NE(page.find("a b\\x0a%FF,&quot;q&quot;.png"), std::string::npos);
+    for (const char* never : {"<script", "http:", "https:", "src=\"/", "\xff"}) EXPECT_EQ(page.find(never), std::string::npos) << never;
+  }
+  // A continued run reports on the rows of the earlier one too.
+  auto words = with(predict_words(trained_network(), folder, "rows.csv"), {"--report", folder / "again.html", "--continue"});
+  ASSERT_EQ(run_tandem(words).code, 0);
+  const std::string again = read_text(folder / "again.html");
+  EXPECT_EQ(count(again, "<img"), 18u);
+  EXPECT_EQ(count(again, "<td>17.png</td>"), 1u);
+  EXPECT_NE(again.find("<td>kept of an earlier run</td><td>20</td>"), std::string::npos);
+  words.back() = "--report=" + (folder / "no/r.html");
+  EXPECT_EQ(run_tandem(words).code, 4);
+  words.back() = "--report=" + (folder / "r.txt");
+  EXPECT_EQ(run_tandem(words).code, 2);
+}
+
 TEST(Predict, WithoutAWordOnPixelsItNamesTheChoices) {
   const TemporaryFolder folder;
   make_images(folder);
