@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "io/batch_source.h"
 #include "io/read_file.h"
@@ -16,6 +17,7 @@
 #include "tools/preprocess_flags.h"
 #include "tools/signals.h"
 #include "tools/train_loop.h"
+#include "tools/train_report.h"
 #include "tools/train_setup.h"
 
 namespace tandem::cli {
@@ -181,6 +183,20 @@ std::string args_toml(const Options& o, const TrainSetup& setup) {
   return text;
 }
 
+// What the report says of the run beside its figures: devices, data, and the lines of args.toml.
+std::vector<std::pair<std::string, std::string>> report_settings(const Options& o, const TrainSetup& setup, std::size_t devices, int threads,
+                                                                 std::int64_t samples, std::int64_t for_validation) {
+  std::vector<std::pair<std::string, std::string>> all = {
+      {"devices", fmt::format("{} logical on the CPU, {} threads, {} shards", devices, threads, setup.options.shards.shards)},
+      {"data", fmt::format("{}: {} samples for training, {} for validation", o.data, samples, for_validation)},
+      {"parameters trained", fmt::format("{} of {}", setup.options.parameters.size(), setup.options.parameters.size() + setup.frozen.size())}};
+  std::istringstream lines(args_toml(o, setup));
+  for (std::string line; std::getline(lines, line);) {
+    if (const std::size_t at = line.find(" = "); at != std::string::npos) all.emplace_back(line.substr(0, at), line.substr(at + 3));
+  }
+  return all;
+}
+
 int run(Options& o, const Console& console) {
   if (o.strategy != "mirrored") throw UsageError(fmt::format("option --strategy: this version has mirrored only, found \"{}\"", o.strategy));
   set_checkpoints(o.checkpoint_every, o.loop);
@@ -214,6 +230,7 @@ int run(Options& o, const Console& console) {
   }
   const bool goes_on = !o.resume.empty();
   RunFolder folder(goes_on ? o.resume : o.output, fs::path(o.model).stem().string(), goes_on);
+  const std::size_t held = resident_bytes();
   Trainer trainer(setup.graph, setup.options, pool, cpu);
   const std::int64_t per_epoch = o.loop.steps_per_epoch > 0 ? o.loop.steps_per_epoch : source.batches();
   o.loop.seed = seed;
@@ -227,7 +244,16 @@ int run(Options& o, const Console& console) {
                                                 .warmup_epochs = o.warmup_epochs,
                                                 .higher_is_better = o.loop.monitor.ends_with("accuracy")});
   const Scoring scoring(*setup.graph, setup.loss);
-  TrainLoop loop(trainer, source, validation.get(), scoring, folder, options, pool, o.loop, console);
+  Shape shape = batch_shape(*setup.graph, p, 1);
+  shape[0] = std::min(o.batch, source.samples());
+  TrainReport report(
+      {.model = o.model,
+       .settings = report_settings(o, setup, options.devices.size(), pool.threads(), source.samples(), validation ? validation->samples() : 0),
+       .labels = setup.labels,
+       .classes = wants_values(o) ? 0 : std::max<std::int64_t>(2, setup.outputs),
+       .validation = data.validation,
+       .predicted_peak = held + trainer.predict({shape}).total()});
+  TrainLoop loop(trainer, source, validation.get(), scoring, folder, report, options, pool, o.loop, console);
   if (goes_on)
     loop.resume(folder.restore(trainer, o.loop.settings, console));
   else

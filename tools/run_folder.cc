@@ -55,7 +55,9 @@ ordered_json row_json(const EpochRow& r) {
           {"waited", r.waited},
           {"accuracy", optional_json(r.accuracy)},
           {"val_loss", optional_json(r.val_loss)},
-          {"val_accuracy", optional_json(r.val_accuracy)}};
+          {"val_accuracy", optional_json(r.val_accuracy)},
+          {"validation_seconds", r.validation_seconds},
+          {"samples", r.samples}};
 }
 
 EpochRow row_of(const ordered_json& j) {
@@ -66,7 +68,9 @@ EpochRow row_of(const ordered_json& j) {
           .waited = j.at("waited"),
           .accuracy = optional_of(j.at("accuracy")),
           .val_loss = optional_of(j.at("val_loss")),
-          .val_accuracy = optional_of(j.at("val_accuracy"))};
+          .val_accuracy = optional_of(j.at("val_accuracy")),
+          .validation_seconds = j.at("validation_seconds"),
+          .samples = j.at("samples")};
 }
 
 std::string state_json(const Trainer::State& trainer, const RunState& s, const std::string& settings) {

@@ -60,7 +60,24 @@ std::optional<double> Scoring::accuracy(std::span<const float> prediction, std::
   return right / static_cast<double>(prediction.size());
 }
 
-Score validate(std::shared_ptr<const Graph> graph, io::BatchSource& source, const Scoring& scoring, const RunOptions& options, TaskPool& pool) {
+Scoring::Guess Scoring::guess(std::span<const float> prediction) const {
+  const auto sigmoid = [](double v) { return 1 / (1 + std::exp(-v)); };
+  if (prediction.size() == 1) {
+    const double v = static_cast<double>(prediction[0]), p = end_ == Activation::kNone ? sigmoid(v) : v;
+    return p > 0.5 ? Guess{1, p} : Guess{0, 1 - p};
+  }
+  const auto best = std::max_element(prediction.begin(), prediction.end());
+  const double top = static_cast<double>(*best);
+  Guess guess{best - prediction.begin(), top};
+  if (end_ != Activation::kNone) return guess;
+  double sum = 0;
+  for (const float v : prediction) sum += std::exp(static_cast<double>(v) - top);
+  guess.probability = loss_ == "categorical" ? 1 / sum : sigmoid(top);
+  return guess;
+}
+
+Score validate(std::shared_ptr<const Graph> graph, io::BatchSource& source, const Scoring& scoring, const RunOptions& options, TaskPool& pool,
+               const std::function<void(const ScoredSample&)>& each) {
   const CpuInfo cpu = CpuInfo::detect();
   const GroupOptions group_options{.replicas = static_cast<int>(options.devices.size()),
                                    .plan = {.precision = options.precision, .passes = options.passes},
@@ -76,9 +93,14 @@ Score validate(std::shared_ptr<const Graph> graph, io::BatchSource& source, cons
     const std::int64_t rows = batch->x.shape()[0], width = batch->target.size() / rows;
     const auto y = scores.as<float>(), t = batch->target.as<float>(), w = batch->weight.as<float>();
     for (std::int64_t r = 0; r < rows; ++r) {
-      const auto at = static_cast<std::size_t>(r * width), count = static_cast<std::size_t>(width);
-      score.loss_sum += static_cast<double>(w[static_cast<std::size_t>(r)]) * scoring.loss(y.subspan(at, count), t.subspan(at, count));
-      score.add(scoring.accuracy(y.subspan(at, count), t.subspan(at, count)));
+      const auto at = static_cast<std::size_t>(r * width), count = static_cast<std::size_t>(width), row = static_cast<std::size_t>(r);
+      const auto prediction = y.subspan(at, count), target = t.subspan(at, count);
+      const double loss = scoring.loss(prediction, target);
+      score.loss_sum += static_cast<double>(w[row]) * loss;
+      score.add(scoring.accuracy(prediction, target));
+      if (!each) continue;
+      const Scoring::Guess guess = scoring.guess(prediction);
+      each({batch->index[row], batch->label[row], guess.output, guess.probability, loss, prediction, target});
     }
     score.samples += rows;
   }

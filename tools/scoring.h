@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -23,6 +24,12 @@ class Scoring {
   // Share of the outputs that are right: the largest score is the largest target's (categorical), on the same side of a half (binary). None with
   // regression.
   std::optional<double> accuracy(std::span<const float> prediction, std::span<const float> target) const;
+  // The class of the largest score and its probability; of a single output class 1 above a half, else 0.
+  struct Guess {
+    std::int64_t output = 0;
+    double probability = 0;
+  };
+  Guess guess(std::span<const float> prediction) const;
 
  private:
   std::string loss_;
@@ -45,7 +52,18 @@ struct Score {
   }
 };
 
-// One pass of `source` through the graph on `devices` replicas.
-Score validate(std::shared_ptr<const Graph> graph, io::BatchSource& source, const Scoring& scoring, const RunOptions& options, TaskPool& pool);
+// A sample of a validation pass; the spans are valid during the call.
+struct ScoredSample {
+  std::int64_t index = 0;       // in the data set
+  std::int64_t label = -1;      // an output of the network (0 or 1 with one output); -1: targets are values
+  std::int64_t predicted = -1;  // likewise
+  double probability = 0;       // of what is predicted
+  double loss = 0;              // unweighted
+  std::span<const float> prediction, target;
+};
+
+// One pass of `source` through the graph on `devices` replicas. `each` gets every sample in the order of the pass; may be empty.
+Score validate(std::shared_ptr<const Graph> graph, io::BatchSource& source, const Scoring& scoring, const RunOptions& options, TaskPool& pool,
+               const std::function<void(const ScoredSample&)>& each = {});
 
 }  // namespace tandem::cli

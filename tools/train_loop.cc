@@ -25,12 +25,13 @@ TrainingBatch training_batch(const io::Batch& batch, std::uint64_t seed, std::in
 }  // namespace
 
 TrainLoop::TrainLoop(Trainer& trainer, io::BatchSource& source, io::BatchSource* validation, const Scoring& scoring, RunFolder& folder,
-                     const RunOptions& run, TaskPool& pool, LoopOptions options, const Console& console)
+                     TrainReport& report, const RunOptions& run, TaskPool& pool, LoopOptions options, const Console& console)
     : trainer_(trainer),
       source_(source),
       validation_(validation),
       scoring_(scoring),
       folder_(folder),
+      report_(report),
       run_(run),
       pool_(pool),
       options_(std::move(options)),
@@ -47,12 +48,18 @@ std::int64_t TrainLoop::steps_of_epoch() const { return options_.steps_per_epoch
 
 bool TrainLoop::run(const std::function<Wish()>& wish) {
   while (state_.epoch < options_.epochs) {
-    if (!run_epoch(wish)) return false;
+    if (!run_epoch(wish)) {
+      write_report("stopped by a signal, its state saved");
+      return false;
+    }
     if (options_.early_stopping > 0 && state_.epochs_since_best >= options_.early_stopping) {
-      console_.info(fmt::format("stopped after epoch {}: no better {} for {} epochs", state_.epoch, monitored(), options_.early_stopping));
-      break;
+      const std::string what = fmt::format("stopped after epoch {}: no better {} for {} epochs", state_.epoch, monitored(), options_.early_stopping);
+      console_.info(what);
+      write_report(what);
+      return true;
     }
   }
+  write_report("finished");
   return true;
 }
 
@@ -63,6 +70,7 @@ bool TrainLoop::run_epoch(const std::function<Wish()>& wish) {
   epoch_started_ = now();
   waited_before_ = source_.waited_seconds();
   steps_before_ = state_.step_in_epoch;
+  samples_before_ = state_.score.samples;
   while (state_.step_in_epoch < steps_of_epoch()) {
     const auto batch = source_.next();
     if (!batch) break;
@@ -86,8 +94,10 @@ void TrainLoop::step(const io::Batch& batch) {
     const bool lost = std::isfinite(report.loss);
     const std::string what = fmt::format("step {} (epoch {}): the {} is {}", state_.step, state_.epoch + 1, lost ? "gradient's norm" : "loss",
                                          lost ? report.gradient_norm : report.loss);
-    if (options_.stop_on_nan || lost)
+    if (options_.stop_on_nan || lost) {
+      write_report("stopped at " + what);
       throw NotFinite(fmt::format("{}\nthe last good state is in {}; a smaller --lr or --global-clip-norm may help", what, folder_.checkpoints()));
+    }
     console_.warn(what + ": the batch is passed over");
   }
   const std::int64_t rows = report.batch.samples, width = batch.target.size() / rows;
@@ -131,11 +141,15 @@ void TrainLoop::end_epoch() {
   row.accuracy = state_.score.accuracy();
   if (validation_) {
     auto graph = std::make_shared<const Graph>(trainer_.trained(options_.averaged));
-    const Score score = validate(graph, *validation_, scoring_, run_, pool_);
+    const double started = now();
+    report_.start_pass();
+    const Score score = validate(graph, *validation_, scoring_, run_, pool_, [this](const ScoredSample& s) { report_.take(s); });
+    row.validation_seconds = now() - started;
     row.val_loss = score.loss() + state_.penalty;
     row.val_accuracy = score.accuracy();
   }
   row.seconds = now() - epoch_started_;
+  row.samples = state_.score.samples - samples_before_;
   row.waited = source_.waited_seconds() - waited_before_;
   say_progress(true, &row);
   state_.history.push_back(row);
@@ -147,6 +161,13 @@ void TrainLoop::end_epoch() {
   source_.start(state_.position);
   look_for_best(row);
   if (options_.checkpoint_epochs > 0 && state_.epoch % options_.checkpoint_epochs == 0) save();
+  ended_epoch_ = true;
+  if (state_.epoch < options_.epochs) write_report(fmt::format("running: {} of {} epochs done", state_.epoch, options_.epochs));
+}
+
+// Only behind an epoch of this process: what an earlier one collected is not known any more, and its page stays.
+void TrainLoop::write_report(std::string_view state) {
+  if (ended_epoch_) folder_.write_text("report.html", report_.html(state_.history, state));
 }
 
 std::optional<double> TrainLoop::monitored_value(const EpochRow& row) const {

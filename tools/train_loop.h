@@ -16,6 +16,7 @@
 #include "tools/run_folder.h"
 #include "tools/scoring.h"
 #include "tools/tandem.h"
+#include "tools/train_report.h"
 
 namespace tandem::cli {
 
@@ -46,8 +47,8 @@ enum class Wish { kGoOn, kSave, kStop };
 class TrainLoop {
  public:
   // All must outlive the loop. `validation` may be null.
-  TrainLoop(Trainer& trainer, io::BatchSource& source, io::BatchSource* validation, const Scoring& scoring, RunFolder& folder, const RunOptions& run,
-            TaskPool& pool, LoopOptions options, const Console& console);
+  TrainLoop(Trainer& trainer, io::BatchSource& source, io::BatchSource* validation, const Scoring& scoring, RunFolder& folder, TrainReport& report,
+            const RunOptions& run, TaskPool& pool, LoopOptions options, const Console& console);
 
   // Puts the loop where a checkpoint was saved.
   void resume(const RunState& state);
@@ -65,6 +66,7 @@ class TrainLoop {
   float rate() const;
   void log_step(const StepReport& report, double seconds);
   void save();
+  void write_report(std::string_view state);
   void say_progress(bool last, const EpochRow* row = nullptr);
   std::int64_t steps_of_epoch() const;
   std::string monitored() const;
@@ -74,13 +76,15 @@ class TrainLoop {
   io::BatchSource* validation_;
   const Scoring& scoring_;
   RunFolder& folder_;
+  TrainReport& report_;
   const RunOptions& run_;
   TaskPool& pool_;
   const LoopOptions options_;
   const Console& console_;
   RunState state_;  // what a checkpoint keeps beside the trainer's own state
   double epoch_started_ = 0, waited_before_ = 0, shown_ = 0;
-  std::int64_t steps_before_ = 0;  // of the epoch, in an earlier process
+  std::int64_t steps_before_ = 0, samples_before_ = 0;  // of the epoch, in an earlier process
+  bool ended_epoch_ = false;                            // in this process
 };
 
 }  // namespace tandem::cli

@@ -1,0 +1,226 @@
+#include "tools/train_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "io/html.h"
+#include "runtime/base/error.h"
+#include "runtime/memory/memory.h"
+
+namespace tandem::cli {
+namespace {
+
+namespace html = io::html;
+
+constexpr std::size_t kShownMistakes = 24, kShownPairs = 30, kShownClasses = 1000, kShownValues = 4;
+constexpr std::int64_t kMatrixClasses = 20;
+constexpr int kSide = 128;
+
+double ratio(double a, double b) { return b > 0 ? a / b : 0; }
+double ratio(std::int64_t a, std::int64_t b) { return ratio(static_cast<double>(a), static_cast<double>(b)); }
+
+std::string left_out(std::size_t all, std::size_t shown, const char* what) {
+  return all > shown ? fmt::format("<p>and {} more {}</p>\n", all - shown, what) : "";
+}
+
+std::string values_text(std::span<const float> values) {
+  std::string text;
+  for (std::size_t i = 0; i < std::min(values.size(), kShownValues); ++i) text += fmt::format("{}{:.4g}", i ? ", " : "", values[i]);
+  return values.size() > kShownValues ? text + ", ..." : text;
+}
+
+// Seconds of the epoch that went into steps.
+double training_seconds(const EpochRow& row) { return row.seconds - row.validation_seconds; }
+
+std::string optional_cell(const std::optional<double>& value) { return value ? fmt::format("{:.4f}", *value) : ""; }
+
+std::string epochs_table(const std::vector<EpochRow>& history) {
+  std::vector<std::string> header = {"epoch", "loss"};
+  const EpochRow& last = history.back();
+  if (last.accuracy) header.emplace_back("accuracy");
+  if (last.val_loss) header.emplace_back("val_loss");
+  if (last.val_accuracy) header.emplace_back("val_accuracy");
+  for (const char* name : {"learning rate", "seconds", "of them validation", "waited for data", "images/s"}) header.emplace_back(name);
+  std::vector<std::vector<std::string>> rows;
+  for (const EpochRow& r : history) {
+    std::vector<std::string> cells = {std::to_string(r.epoch + 1), fmt::format("{:.4f}", r.loss)};
+    if (last.accuracy) cells.push_back(optional_cell(r.accuracy));
+    if (last.val_loss) cells.push_back(optional_cell(r.val_loss));
+    if (last.val_accuracy) cells.push_back(optional_cell(r.val_accuracy));
+    cells.push_back(fmt::format("{:.4g}", r.rate));
+    cells.push_back(fmt::format("{:.1f}", r.seconds));
+    cells.push_back(fmt::format("{:.1f}", r.validation_seconds));
+    cells.push_back(fmt::format("{:.0f} %", 100 * ratio(r.waited, training_seconds(r))));
+    cells.push_back(fmt::format("{:.1f}", ratio(static_cast<double>(r.samples), training_seconds(r))));
+    rows.push_back(std::move(cells));
+  }
+  return html::section("Epochs", html::table(header, rows));
+}
+
+// The curve of one value; no points where the epoch has none.
+html::Line line(const char* name, const std::vector<EpochRow>& history, const std::function<std::optional<double>(const EpochRow&)>& value) {
+  html::Line line{name, {}};
+  for (const EpochRow& row : history) {
+    if (const auto v = value(row)) line.points.emplace_back(static_cast<double>(row.epoch + 1), *v);
+  }
+  return line;
+}
+
+std::string chart(const char* heading, std::vector<html::Line> lines) {
+  std::erase_if(lines, [](const html::Line& l) { return l.points.empty(); });
+  return lines.empty() ? "" : html::section(heading, html::lines(lines, "epoch"));
+}
+
+std::string curves(const std::vector<EpochRow>& history) {
+  std::string out = chart("Loss", {line("training", history, [](const EpochRow& r) { return std::optional(r.loss); }),
+                                   line("validation", history, [](const EpochRow& r) { return r.val_loss; })});
+  out += chart("Accuracy", {line("training", history, [](const EpochRow& r) { return r.accuracy; }),
+                            line("validation", history, [](const EpochRow& r) { return r.val_accuracy; })});
+  return out + chart("Learning rate", {line("rate", history, [](const EpochRow& r) { return std::optional(r.rate); })});
+}
+
+}  // namespace
+
+// What is no number is the worst; of equals the first comes first, so that the page does not depend on the order of the heap.
+bool TrainReport::is_worse(const Mistake& a, const Mistake& b) {
+  if (std::isnan(a.loss) != std::isnan(b.loss)) return std::isnan(a.loss);
+  return a.loss != b.loss && !std::isnan(a.loss) ? a.loss > b.loss : a.index < b.index;
+}
+
+void TrainReport::start_pass() {
+  samples_ = 0;
+  by_class_.clear();
+  confused_.clear();
+  worst_.clear();
+}
+
+void TrainReport::take(const ScoredSample& s) {
+  ++samples_;
+  if (s.label >= 0) {
+    ++by_class_[s.label].samples;
+    ++by_class_[s.predicted].predicted;
+    by_class_[s.label].right += s.predicted == s.label;
+    if (s.predicted == s.label) return;
+    ++confused_[{s.label, s.predicted}];
+  }
+  Mistake mistake{.index = s.index, .label = s.label, .predicted = s.predicted, .probability = s.probability, .loss = s.loss};
+  const bool full = worst_.size() == kShownMistakes;
+  if (full && !is_worse(mistake, worst_.front())) return;
+  if (s.label < 0) {
+    mistake.target = values_text(s.target);
+    mistake.prediction = values_text(s.prediction);
+  }
+  if (full) {
+    std::pop_heap(worst_.begin(), worst_.end(), is_worse);
+    worst_.pop_back();
+  }
+  worst_.push_back(std::move(mistake));
+  std::push_heap(worst_.begin(), worst_.end(), is_worse);
+}
+
+std::string TrainReport::label(std::int64_t output) const {
+  const auto at = static_cast<std::size_t>(output);
+  return html::escape(at < about_.labels.size() ? about_.labels[at] : std::to_string(output));
+}
+
+std::string TrainReport::facts(const std::vector<EpochRow>& history, std::string_view state) const {
+  double seconds = 0, training = 0, waited = 0, samples = 0;
+  for (const EpochRow& r : history) {
+    seconds += r.seconds;
+    training += training_seconds(r);
+    waited += r.waited;
+    samples += static_cast<double>(r.samples);
+  }
+  std::vector<std::vector<std::string>> rows = {{"state", html::escape(state)},
+                                                {"model", html::escape(about_.model)},
+                                                {"time of the epochs", fmt::format("{:.1f} s", seconds)},
+                                                {"images/s in training", fmt::format("{:.1f}", ratio(samples, training))},
+                                                {"waited for data", fmt::format("{:.1f} % of the training", 100 * ratio(waited, training))},
+                                                {"peak memory, predicted of a step", format_size(about_.predicted_peak)},
+                                                {"peak memory, measured of the whole process", format_size(peak_resident_bytes())}};
+  for (const auto& [name, value] : about_.settings) rows.push_back({html::escape(name), html::escape(value)});
+  const std::vector<std::string> header = {"", ""};
+  return html::table(header, rows);
+}
+
+std::string TrainReport::classes() const {
+  std::vector<std::vector<std::string>> rows;
+  for (const auto& [output, counts] : by_class_) {
+    if (rows.size() == kShownClasses) break;
+    const double precision = ratio(counts.right, counts.predicted), recall = ratio(counts.right, counts.samples);
+    rows.push_back({label(output), std::to_string(counts.samples), fmt::format("{:.4f}", precision), fmt::format("{:.4f}", recall),
+                    fmt::format("{:.4f}", ratio(2 * precision * recall, precision + recall))});
+  }
+  const std::vector<std::string> header = {"class", "samples", "precision", "recall", "F1"};
+  return html::section("Classes", html::table(header, rows) + left_out(by_class_.size(), rows.size(), "classes"));
+}
+
+std::string TrainReport::matrix() const {
+  std::string out = "<p>rows: truth, columns: prediction</p>\n<table>\n<tr><th></th>";
+  for (std::int64_t o = 0; o < about_.classes; ++o) out += fmt::format("<th class=\"n\">{}</th>", label(o));
+  out += "</tr>\n";
+  for (std::int64_t truth = 0; truth < about_.classes; ++truth) {
+    const auto own = by_class_.find(truth);
+    const Counts counts = own == by_class_.end() ? Counts() : own->second;
+    out += fmt::format("<tr><th>{}</th>", label(truth));
+    for (std::int64_t o = 0; o < about_.classes; ++o) {
+      const auto at = confused_.find({truth, o});
+      const std::int64_t n = o == truth ? counts.right : at == confused_.end() ? 0 : at->second;
+      out += fmt::format("<td class=\"n\" style=\"background:rgba({},{:.2f})\">{}</td>", o == truth ? "51,102,204" : "220,57,18",
+                         0.7 * ratio(n, counts.samples), n);
+    }
+    out += "</tr>\n";
+  }
+  return html::section("Confusion matrix of the validation data", out + "</table>\n");
+}
+
+std::string TrainReport::confused_pairs() const {
+  std::vector<std::pair<std::pair<std::int64_t, std::int64_t>, std::int64_t>> pairs(confused_.begin(), confused_.end());
+  std::stable_sort(pairs.begin(), pairs.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  pairs.resize(std::min(pairs.size(), kShownPairs));
+  std::vector<std::vector<std::string>> rows;
+  for (const auto& [pair, n] : pairs)
+    rows.push_back(
+        {label(pair.first), label(pair.second), std::to_string(n), fmt::format("{:.1f} %", 100 * ratio(n, by_class_.at(pair.first).samples))});
+  const std::vector<std::string> header = {"truth", "prediction", "samples", "of the class"};
+  return html::section("Most confused pairs of the validation data",
+                       rows.empty() ? "<p>none</p>\n" : html::table(header, rows) + left_out(confused_.size(), rows.size(), "pairs"));
+}
+
+std::string TrainReport::tile(const Mistake& m) const {
+  const std::string path = about_.validation->name(m.index);
+  std::string picture;
+  if (about_.validation->has_images()) {
+    picture = "(no picture)";
+    try {
+      const io::Image image = about_.validation->image(m.index);
+      picture = html::image(html::thumbnail({image.rgb.data(), image.height, image.width, 3}, kSide), path);
+    } catch (const Error&) {  // it was there a moment ago
+    }
+  }
+  const std::string what = m.label >= 0 ? fmt::format("truth {}<br>prediction {} ({:.4f})", label(m.label), label(m.predicted), m.probability)
+                                        : fmt::format("truth {}<br>prediction {}", m.target, m.prediction);
+  return fmt::format("<figure>{}<figcaption>{}<br>loss {:.4g}<br>{}</figcaption></figure>\n", picture, what, m.loss, html::escape(path));
+}
+
+std::string TrainReport::worst() const {
+  const char* heading = about_.classes > 0 ? "Worst mistakes" : "Samples with the largest loss";
+  if (worst_.empty()) return html::section(heading, "<p>none</p>\n");
+  auto mistakes = worst_;
+  std::sort(mistakes.begin(), mistakes.end(), is_worse);
+  std::string tiles = "<div class=\"tiles\">\n";
+  for (const Mistake& m : mistakes) tiles += tile(m);
+  return html::section(heading, tiles + "</div>\n");
+}
+
+std::string TrainReport::html(const std::vector<EpochRow>& history, std::string_view state) const {
+  std::string body = facts(history, state);
+  if (!history.empty()) body += curves(history) + epochs_table(history);
+  if (samples_ > 0 && about_.classes > 0) body += (about_.classes <= kMatrixClasses ? matrix() : confused_pairs()) + classes();
+  if (samples_ > 0) body += worst();
+  return html::page("tandem train: " + about_.model, body);
+}
+
+}  // namespace tandem::cli

@@ -1,0 +1,63 @@
+// report.html of `tandem train`: one self-contained page about a run, written anew after each epoch.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "io/dataset.h"
+#include "tools/run_folder.h"
+#include "tools/scoring.h"
+
+namespace tandem::cli {
+
+// Collects the last validation pass. Memory grows with the pairs of classes that are mistaken for each other, not with the samples.
+class TrainReport {
+ public:
+  struct About {
+    std::string model;
+    std::vector<std::pair<std::string, std::string>> settings;  // shown as they are
+    std::vector<std::string> labels;                            // of the network's classes; empty: numbers
+    std::int64_t classes = 0;                                   // that labels of samples tell apart; 0: targets are values
+    std::shared_ptr<const io::Dataset> validation;              // null: none
+    std::size_t predicted_peak = 0;                             // bytes of the process with one training step
+  };
+  explicit TrainReport(About about) : about_(std::move(about)) {}
+
+  // A validation pass begins: what was collected of the one before goes.
+  void start_pass();
+  void take(const ScoredSample&);
+
+  // The page; `state` is text. Reads the images of the worst mistakes again; what cannot be read any more has no picture.
+  std::string html(const std::vector<EpochRow>& history, std::string_view state) const;
+
+ private:
+  struct Counts {
+    std::int64_t samples = 0, predicted = 0, right = 0;
+  };
+  struct Mistake {
+    std::int64_t index, label, predicted;
+    double probability, loss;
+    std::string target, prediction;  // values, with regression
+  };
+  static bool is_worse(const Mistake&, const Mistake&);
+  std::string label(std::int64_t output) const;
+  std::string facts(const std::vector<EpochRow>& history, std::string_view state) const;
+  std::string classes() const;
+  std::string matrix() const;
+  std::string confused_pairs() const;
+  std::string worst() const;
+  std::string tile(const Mistake&) const;
+
+  const About about_;
+  std::int64_t samples_ = 0;
+  std::map<std::int64_t, Counts> by_class_;
+  std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> confused_;  // truth, prediction: how often, without the right ones
+  std::vector<Mistake> worst_;                                              // a heap, the least bad on top
+};
+
+}  // namespace tandem::cli
