@@ -75,6 +75,8 @@ DataClasses classes_of(const io::Dataset& data, bool values) {
   return classes;
 }
 
+constexpr double kLargestWeight = 1e30;
+
 // "balanced", or a JSON object or list of numbers by class.
 std::vector<float> class_weights(const Options& o, const io::Dataset& data, const DataClasses& classes, std::int64_t outputs) {
   std::vector<float> weights;
@@ -89,8 +91,9 @@ std::vector<float> class_weights(const Options& o, const io::Dataset& data, cons
   const auto json = nlohmann::json::parse(io::read_file(o.class_weights, 1 << 26), nullptr, false);
   weights.assign(static_cast<std::size_t>(std::max(classes.count, outputs)), 1.0f);
   const auto put = [&](std::size_t at, const nlohmann::json& value) {
-    if (at >= weights.size() || !value.is_number())
-      throw UsageError(fmt::format("option --class-weights: {} has a weight for a class that is not there, or no number", o.class_weights));
+    if (at >= weights.size() || !value.is_number() || !(value.get<double>() >= 0 && value.get<double>() <= kLargestWeight))
+      throw UsageError(fmt::format("option --class-weights: {} has a weight for a class that is not there, or one that is no number from 0 to {}",
+                                   o.class_weights, kLargestWeight));
     weights[at] = value.get<float>();
   };
   if (json.is_array()) {
@@ -124,8 +127,11 @@ io::BatchOptions batch_options(const Options& o, const TrainSetup& setup, const 
 }
 
 // What decides bits and must be the same when a run goes on; the number of devices and threads is not among it.
-std::string settings_of(const Options& o, std::int64_t samples, const Graph& graph) {
+std::string settings_of(const Options& o, const TrainSetup& setup, const io::BatchOptions& batches, std::int64_t samples) {
+  const Graph& graph = *setup.graph;
+  const OptimizerOptions& optimizer = setup.options.optimizer;
   const nlohmann::ordered_json j = {{"model", graph.metadata.count("tandem.source") ? graph.metadata.at("tandem.source") : o.model},
+                                    {"val-split", o.val_split},
                                     {"samples", samples},
                                     {"batch-size", o.batch},
                                     {"seed", o.run.seed},
@@ -134,15 +140,36 @@ std::string settings_of(const Options& o, std::int64_t samples, const Graph& gra
                                     {"split", o.run.split},
                                     {"optimizer", o.training.optimizer},
                                     {"optimizer-convention", o.training.convention},
+                                    {"lr", setup.rate},
+                                    {"momentum", optimizer.momentum},
+                                    {"rho", optimizer.rho},
+                                    {"beta1", optimizer.beta1},
+                                    {"beta2", optimizer.beta2},
+                                    {"epsilon", optimizer.epsilon},
+                                    {"centered", optimizer.centered},
+                                    {"weight-decay", optimizer.weight_decay},
+                                    {"l2", o.training.l2},
+                                    {"clip-norm", optimizer.clip_norm},
+                                    {"global-clip-norm", optimizer.global_clip_norm},
+                                    {"clip-value", optimizer.clip_value},
+                                    {"ema", optimizer.ema},
                                     {"loss", o.training.loss},
                                     {"bn", o.training.bn},
                                     {"bn-variance", o.training.bn_variance},
                                     {"shards", o.training.shards},
                                     {"accumulate", o.training.accumulate},
                                     {"dropout", o.training.dropout},
+                                    {"freeze", o.training.freeze},
+                                    {"train", o.training.train},
+                                    {"freeze-backbone", o.training.freeze_backbone},
+                                    {"classes", setup.outputs},
                                     {"schedule", o.schedule},
+                                    {"warmup-epochs", o.warmup_epochs},
+                                    {"min-lr", o.min_rate},
                                     {"augment", o.augment},
                                     {"label-smoothing", o.label_smoothing},
+                                    {"class-weights", batches.class_weights},
+                                    {"preprocess", batches.preprocess ? io::to_json(*batches.preprocess) : ""},
                                     {"shuffle", !o.no_shuffle},
                                     {"steps-per-epoch", o.loop.steps_per_epoch},
                                     {"repeat", o.loop.repeat}};
@@ -197,8 +224,16 @@ std::vector<std::pair<std::string, std::string>> report_settings(const Options& 
   return all;
 }
 
+void check_monitor(const std::string& name, bool validates, const Scoring& scoring) {
+  if (name.empty()) return;
+  const std::string plain = name.starts_with("val_") ? name.substr(4) : name;
+  if ((plain != "loss" && (plain != "accuracy" || !scoring.has_accuracy())) || (plain != name && !validates))
+    throw UsageError(fmt::format("option --monitor: there is no \"{}\" in this run", name));
+}
+
 int run(Options& o, const Console& console) {
   if (o.strategy != "mirrored") throw UsageError(fmt::format("option --strategy: this version has mirrored only, found \"{}\"", o.strategy));
+  if (!o.resume.empty() && !o.output.empty()) throw UsageError("--resume and --output contradict each other: a run goes on in its own folder");
   set_checkpoints(o.checkpoint_every, o.loop);
   const RunOptions options = o.run.resolve(console);
   const Model model = Model::from_file(o.model);
@@ -229,21 +264,23 @@ int run(Options& o, const Console& console) {
     validation = std::make_unique<io::BatchSource>(data.validation, plain, submit);
   }
   const bool goes_on = !o.resume.empty();
-  RunFolder folder(goes_on ? o.resume : o.output, fs::path(o.model).stem().string(), goes_on);
   const std::size_t held = resident_bytes();
   Trainer trainer(setup.graph, setup.options, pool, cpu);
+  trainer.predict({batch_shape(*setup.graph, p, std::min(o.batch, source.samples()))});  // what has no gradient is named before anything is written
+  const Scoring scoring(*setup.graph, setup.loss);
+  check_monitor(o.loop.monitor, validation != nullptr, scoring);
+  RunFolder folder(goes_on ? o.resume : o.output, fs::path(o.model).stem().string(), goes_on);
   const std::int64_t per_epoch = o.loop.steps_per_epoch > 0 ? o.loop.steps_per_epoch : source.batches();
   o.loop.seed = seed;
   o.loop.stop_on_nan = o.on_nan == "stop";
   o.loop.averaged = o.training.ema > 0;
-  o.loop.settings = settings_of(o, source.samples(), *setup.graph);
+  o.loop.settings = settings_of(o, setup, batches, source.samples());
   o.loop.schedule = parse_schedule(o.schedule, {.rate = setup.rate,
                                                 .min_rate = o.min_rate,
                                                 .steps_per_epoch = std::max<std::int64_t>(1, per_epoch / o.training.accumulate),
                                                 .epochs = static_cast<double>(o.loop.epochs),
                                                 .warmup_epochs = o.warmup_epochs,
                                                 .higher_is_better = o.loop.monitor.ends_with("accuracy")});
-  const Scoring scoring(*setup.graph, setup.loss);
   Shape shape = batch_shape(*setup.graph, p, 1);
   shape[0] = std::min(o.batch, source.samples());
   TrainReport report(

@@ -147,6 +147,10 @@ std::vector<std::pair<std::string, double>> EpochRow::values() const {
 
 RunFolder::RunFolder(std::string path, const std::string& name, bool goes_on) : path_(std::move(path)) {
   std::error_code failed;
+  if (goes_on) {
+    if (!fs::is_directory(path_, failed)) throw InvalidData(fmt::format("folder {} is not there", io::quoted(path_)));
+    return;
+  }
   for (int n = 1; path_.empty(); ++n) {
     const std::string tried = fmt::format("runs/{}-{}", name, n);
     fs::create_directories("runs", failed);
@@ -156,9 +160,11 @@ RunFolder::RunFolder(std::string path, const std::string& name, bool goes_on) : 
   }
   if (!failed && !path_.empty()) fs::create_directories(path_, failed);
   if (failed) throw InvalidData(fmt::format("folder {} cannot be made: {}", io::quoted(path_.empty() ? "runs" : path_), failed.message()));
-  if (!goes_on && fs::exists(file("summary.csv")))
+  if (fs::exists(file("summary.csv")) || has_checkpoint())
     throw UsageError(fmt::format("option --output: {} holds a run already; --resume goes on with it", io::quoted(path_)));
 }
+
+bool RunFolder::has_checkpoint() const { return fs::exists(checkpoints() + "/last.h5") || fs::exists(checkpoints() + "/previous.h5"); }
 
 void RunFolder::write_text(const std::string& name, const std::string& text) const { io::save_file(file(name), std::string_view(text)); }
 

@@ -41,11 +41,13 @@ struct RunState {
 
 class RunFolder {
  public:
-  // Makes the folder. An empty path means runs/NAME-N with the first free N; a folder that holds a run already is refused unless it goes on.
+  // Makes the folder. An empty path means runs/NAME-N with the first free N; a folder that holds a run already is
+  // refused; one that goes on must be there.
   RunFolder(std::string path, const std::string& name, bool goes_on);
   const std::string& path() const { return path_; }
   std::string file(const std::string& name) const { return path_ + "/" + name; }
   std::string checkpoints() const { return file("checkpoint"); }
+  bool has_checkpoint() const;
 
   void write_text(const std::string& name, const std::string& text) const;
   void write_labels(const std::vector<std::string>& labels) const;

@@ -23,6 +23,7 @@ class Scoring {
   double loss(std::span<const float> prediction, std::span<const float> target) const;
   // Share of the outputs that are right: the largest score is the largest target's (categorical), on the same side of a half (binary). None with
   // regression.
+  bool has_accuracy() const { return loss_ == "categorical" || loss_ == "binary"; }
   std::optional<double> accuracy(std::span<const float> prediction, std::span<const float> target) const;
   // The class of the largest score and its probability; of a single output class 1 above a half, else 0.
   struct Guess {

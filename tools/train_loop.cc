@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <fstream>
@@ -96,18 +97,20 @@ void TrainLoop::step(const io::Batch& batch) {
                                          lost ? report.gradient_norm : report.loss);
     if (options_.stop_on_nan || lost) {
       write_report("stopped at " + what);
-      throw NotFinite(fmt::format("{}\nthe last good state is in {}; a smaller --lr or --global-clip-norm may help", what, folder_.checkpoints()));
+      stop(what);
     }
     console_.warn(what + ": the batch is passed over");
   }
   const std::int64_t rows = report.batch.samples, width = batch.target.size() / rows;
-  state_.score.samples += rows;
-  state_.score.loss_sum += report.batch.loss_sum;
-  state_.penalty = report.penalty;
-  const auto y = report.batch.prediction.as<float>(), t = batch.target.as<float>();
-  for (std::int64_t r = 0; r < rows; ++r) {
-    const auto at = static_cast<std::size_t>(r * width), count = static_cast<std::size_t>(width);
-    state_.score.add(scoring_.accuracy(y.subspan(at, count), t.subspan(at, count)));
+  if (std::isfinite(report.loss)) {
+    state_.score.samples += rows;
+    state_.score.loss_sum += report.batch.loss_sum;
+    state_.penalty = report.penalty;
+    const auto y = report.batch.prediction.as<float>(), t = batch.target.as<float>();
+    for (std::int64_t r = 0; r < rows; ++r) {
+      const auto at = static_cast<std::size_t>(r * width), count = static_cast<std::size_t>(width);
+      state_.score.add(scoring_.accuracy(y.subspan(at, count), t.subspan(at, count)));
+    }
   }
   log_step(report, now() - started);
   ++state_.step;
@@ -180,7 +183,7 @@ std::optional<double> TrainLoop::monitored_value(const EpochRow& row) const {
 
 void TrainLoop::look_for_best(const EpochRow& row) {
   const auto value = monitored_value(row);
-  if (!value) throw UsageError(fmt::format("option --monitor: there is no \"{}\" in this run", monitored()));
+  if (!value) return;  // every batch was passed over
   if (options_.schedule.kind == ScheduleKind::kPlateau && plateau_observe(options_.schedule, state_.plateau, *value))
     console_.info(fmt::format("epoch {}: the learning rate falls to {:.4g}", row.epoch + 1, state_.plateau.rate));
   const bool better = !state_.best || (monitored().ends_with("accuracy") ? *value > *state_.best : *value < *state_.best);
@@ -190,7 +193,23 @@ void TrainLoop::look_for_best(const EpochRow& row) {
   if (options_.save_best) folder_.write_weights(trainer_.trained(options_.averaged), "best.h5", console_);
 }
 
-void TrainLoop::save() { folder_.save(trainer_, state_, options_.settings); }
+// What is kept must be worth going on from: weights that overflowed show in the loss only a step later.
+void TrainLoop::save() {
+  const FlatArrays& weights = trainer_.group().weights();
+  for (std::size_t i = 0; i < weights.count(); ++i) {
+    const float* values = weights.data(i);
+    if (!std::all_of(values, values + weights.size(i), [](float v) { return std::isfinite(v); }))
+      stop(fmt::format("after {} steps (epoch {}): {} has values that are no numbers", state_.step, state_.epoch + 1,
+                       trainer_.options().parameters[i].name));
+  }
+  folder_.save(trainer_, state_, options_.settings);
+}
+
+void TrainLoop::stop(const std::string& what) const {
+  const std::string kept =
+      folder_.has_checkpoint() ? fmt::format("the last good state is in {}", folder_.checkpoints()) : "there is no checkpoint before it";
+  throw NotFinite(fmt::format("{}\n{}; a smaller --lr or --global-clip-norm may help", what, kept));
+}
 
 // Keras' line: steps, time for each, metrics in the order of their names.
 void TrainLoop::say_progress(bool last, const EpochRow* row) {

@@ -67,6 +67,7 @@ class TrainLoop {
   void log_step(const StepReport& report, double seconds);
   void save();
   void write_report(std::string_view state);
+  [[noreturn]] void stop(const std::string& what) const;
   void say_progress(bool last, const EpochRow* row = nullptr);
   std::int64_t steps_of_epoch() const;
   std::string monitored() const;
