@@ -129,6 +129,7 @@ TrainingPrediction ShardGroup::predict(const std::vector<Shape>& inputs) {
   while (options_.memory_limit > 0 && resident_before_ + p.total() > options_.memory_limit && training_.recompute < Recompute::kBlocks) {
     training_.recompute = static_cast<Recompute>(static_cast<int>(training_.recompute) + 1);
     plans_.clear();
+    store_.forget();  // what only those plans would have packed anew
     p = predict_as_is(inputs);
   }
   return p;

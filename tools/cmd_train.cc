@@ -126,10 +126,24 @@ io::BatchOptions batch_options(const Options& o, const TrainSetup& setup, const 
   return b;
 }
 
-// What decides bits and must be the same when a run goes on; the number of devices and threads is not among it.
+// What decides bits and must be the same when a run goes on; the number of devices and threads is not among it. "numbers": what may be changed on
+// purpose, as a rate that was too large.
 std::string settings_of(const Options& o, const TrainSetup& setup, const io::BatchOptions& batches, std::int64_t samples) {
   const Graph& graph = *setup.graph;
   const OptimizerOptions& optimizer = setup.options.optimizer;
+  const nlohmann::ordered_json numbers = {{"lr", setup.rate},
+                                          {"warmup-epochs", o.warmup_epochs},
+                                          {"min-lr", o.min_rate},
+                                          {"momentum", optimizer.momentum},
+                                          {"rho", optimizer.rho},
+                                          {"beta1", optimizer.beta1},
+                                          {"beta2", optimizer.beta2},
+                                          {"epsilon", optimizer.epsilon},
+                                          {"weight-decay", optimizer.weight_decay},
+                                          {"l2", o.training.l2},
+                                          {"clip-norm", optimizer.clip_norm},
+                                          {"global-clip-norm", optimizer.global_clip_norm},
+                                          {"clip-value", optimizer.clip_value}};
   const nlohmann::ordered_json j = {{"model", graph.metadata.count("tandem.source") ? graph.metadata.at("tandem.source") : o.model},
                                     {"val-split", o.val_split},
                                     {"samples", samples},
@@ -140,18 +154,7 @@ std::string settings_of(const Options& o, const TrainSetup& setup, const io::Bat
                                     {"split", o.run.split},
                                     {"optimizer", o.training.optimizer},
                                     {"optimizer-convention", o.training.convention},
-                                    {"lr", setup.rate},
-                                    {"momentum", optimizer.momentum},
-                                    {"rho", optimizer.rho},
-                                    {"beta1", optimizer.beta1},
-                                    {"beta2", optimizer.beta2},
-                                    {"epsilon", optimizer.epsilon},
                                     {"centered", optimizer.centered},
-                                    {"weight-decay", optimizer.weight_decay},
-                                    {"l2", o.training.l2},
-                                    {"clip-norm", optimizer.clip_norm},
-                                    {"global-clip-norm", optimizer.global_clip_norm},
-                                    {"clip-value", optimizer.clip_value},
                                     {"ema", optimizer.ema},
                                     {"loss", o.training.loss},
                                     {"bn", o.training.bn},
@@ -164,15 +167,14 @@ std::string settings_of(const Options& o, const TrainSetup& setup, const io::Bat
                                     {"freeze-backbone", o.training.freeze_backbone},
                                     {"classes", setup.outputs},
                                     {"schedule", o.schedule},
-                                    {"warmup-epochs", o.warmup_epochs},
-                                    {"min-lr", o.min_rate},
                                     {"augment", o.augment},
                                     {"label-smoothing", o.label_smoothing},
                                     {"class-weights", batches.class_weights},
                                     {"preprocess", batches.preprocess ? io::to_json(*batches.preprocess) : ""},
                                     {"shuffle", !o.no_shuffle},
                                     {"steps-per-epoch", o.loop.steps_per_epoch},
-                                    {"repeat", o.loop.repeat}};
+                                    {"repeat", o.loop.repeat},
+                                    {"numbers", numbers}};
   return j.dump();
 }
 

@@ -114,11 +114,17 @@ RunState state_of(const ordered_json& j, Trainer::State& trainer) {
   return s;
 }
 
-void compare_settings(const ordered_json& saved, const ordered_json& given) {
-  for (const auto& [key, value] : saved.items()) {
-    const ordered_json now = given.value(key, ordered_json(nullptr));
-    if (now != value) throw UsageError(fmt::format("option --resume: the run was made with {} = {}, now it is {}", key, value.dump(), now.dump()));
-  }
+// Throws where a value differs; those of "numbers" are warned of.
+void compare_settings(const ordered_json& saved, const ordered_json& given, const Console& console) {
+  const auto differ = [](const ordered_json& before, const ordered_json& after, const auto& say) {
+    for (const auto& [key, value] : before.items()) {
+      const ordered_json now = after.value(key, ordered_json(nullptr));
+      if (now != value && key != "numbers") say(fmt::format("the run was made with {} = {}, now it is {}", key, value.dump(), now.dump()));
+    }
+  };
+  differ(saved, given, [](const std::string& what) { throw UsageError("option --resume: " + what); });
+  const ordered_json none = ordered_json::object();
+  differ(saved.value("numbers", none), given.value("numbers", none), [&console](const std::string& what) { console.warn(what); });
 }
 
 // The arrays of `like`, in its order, from the checkpoint.
@@ -220,7 +226,7 @@ RunState RunFolder::restore(Trainer& trainer, const std::string& settings, const
   const io::Checkpoint checkpoint = io::load_checkpoint(checkpoints(), note);
   if (!note.empty()) console.warn(note);
   const ordered_json j = ordered_json::parse(checkpoint.state);
-  compare_settings(j.at("settings"), ordered_json::parse(settings));
+  compare_settings(j.at("settings"), ordered_json::parse(settings), console);
   std::map<std::string, const LayerWeight*> arrays;
   for (const LayerWeight& w : checkpoint.arrays) arrays.emplace(w.name, &w);
   Trainer::State state = trainer.view(j.at("accumulated").get<int>());

@@ -75,6 +75,8 @@ void fit_classes(Graph& graph, const DataClasses& data, const TrainingFlags& fla
     setup.outputs = wanted;
   }
   setup.labels = data.names.empty() ? (keeps ? stored : std::vector<std::string>()) : data.names;
+  // Outputs that the data has no class for are called by their number.
+  while (!setup.labels.empty() && std::ssize(setup.labels) < setup.outputs) setup.labels.push_back(std::to_string(setup.labels.size()));
   if (setup.labels.empty())
     graph.metadata.erase("tandem.labels");
   else

@@ -112,6 +112,11 @@ void WeightStore::refresh(const Plan& plan, const PackedWeights& weights, std::s
   });
 }
 
+void WeightStore::forget() {
+  const std::lock_guard lock(mutex_);
+  by_key_.clear();
+}
+
 std::shared_ptr<const PackedWeights> WeightStore::copy(const Plan& plan, const PackedWeights& from) {
   const std::lock_guard lock(mutex_);
   std::vector<std::size_t> missing;

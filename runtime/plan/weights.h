@@ -42,6 +42,8 @@ class WeightStore {
   std::shared_ptr<const PackedWeights> pack(Plan& plan);
   // Packs the parameters anew that no earlier plan of the store packs. `inputs`: of Plan::inputs, only parameters are looked at.
   void refresh(const Plan& plan, const PackedWeights& weights, std::span<const Tensor> inputs);
+  // Later plans find nothing of what is here: to be called when the plans that refresh it are gone.
+  void forget();
   // A copy of what another store packed for the same plan (`--weights device`).
   std::shared_ptr<const PackedWeights> copy(const Plan& plan, const PackedWeights& from);
 

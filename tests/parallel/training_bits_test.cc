@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "runtime/base/error.h"
+#include "runtime/memory/memory.h"
 #include "tests/support/networks.h"
 #include "tests/support/training_runs.h"
 
@@ -117,6 +118,29 @@ TEST(TrainingBits, LastBatchesOfEverySizeTrain) {
     expect_equal(trained(graph, options, {}, {8, size}), trained(graph, options, {2, Recompute::kCheap}, {8, size}),
                  "a last batch of " + std::to_string(size));
   }
+}
+
+// A limit between what the least and the most recomputation take: more is computed again, after the first step as well, and no bit changes.
+TEST(TrainingBits, AMemoryLimitChangesNone) {
+  const Graph graph = with_dropout();
+  TrainerOptions options = options_for(graph, BatchNormMode::kSync);
+  TaskPool pool(2);
+  const CpuInfo cpu = CpuInfo::detect();
+  const auto shared = std::make_shared<const Graph>(graph);
+  const auto needs = [&](Recompute recompute) {
+    TrainerOptions o = options;
+    o.training.recompute = recompute;
+    return Trainer(shared, o, pool, cpu).predict({{64, 3, 16, 16}}).total();
+  };
+  const std::size_t most = needs(Recompute::kCheap), least = needs(Recompute::kBlocks);
+  ASSERT_GT(most, least + (std::size_t{1} << 20));
+  const std::vector<std::int64_t> batches = {8, 64, 64, 5};
+  const auto free = trained(graph, options, {2, Recompute::kCheap}, batches);
+  options.shards.memory_limit = resident_bytes() + (most + least) / 2;
+  Trainer limited(shared, options, pool, cpu);
+  for (std::size_t b = 0; b < batches.size(); ++b) limited.step(batch_of(batches[b], static_cast<std::int64_t>(b)), 0.01f);
+  EXPECT_NE(limited.group().recomputed(), Recompute::kCheap);
+  expect_equal(free, limited.state(), "a memory limit");
 }
 
 TEST(TrainingState, RestoredGoesOnWithTheSameBits) {
