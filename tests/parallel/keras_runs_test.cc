@@ -135,7 +135,9 @@ INSTANTIATE_TEST_SUITE_P(NetA, KerasRun,
 class NarrowXceptionRun : public testing::TestWithParam<const char*> {};
 
 // 71x71 images, 40 layers: five steps, and the gradient of the first, element by element, as near as its norm.
+// The network is chaotic: kernels of sanitizer builds are scalar, round otherwise, and a ReLU that flips shows in the gradient.
 TEST_P(NarrowXceptionRun, IsReproduced) {
+  if (!std::string(TANDEM_SANITIZE).empty()) GTEST_SKIP() << "scalar kernels round otherwise";
   const RecordedRun run(std::string("b_") + GetParam() + ".h5");
   const Tensor stored = io::H5File(training_data("net_b_x.h5")).root().need("x64").read();
   Tensor images(DType::kF32, stored.shape());

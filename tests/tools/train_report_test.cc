@@ -116,7 +116,7 @@ TEST(TrainReport, AClassifiersPage) {
   EXPECT_EQ(page.find("<i>"), std::string::npos);
   const std::string evil = "&lt;/title&gt;&lt;script&gt;alert(1)&lt;/script&gt;";
   for (const std::string& text :
-       {std::string("running: 2 of 5 " + evil), std::string("&quot;sgd&quot;"), std::string("3 MiB"),
+       {std::string("running: 2 of 5 " + evil), std::string("&quot;sgd&quot;"), std::string("3.0 MiB"),
         std::string("<td>time of the epochs</td><td>22.0 s</td>"), std::string("<td>images/s in training</td><td>26.7</td>"),  // 480 in 10 + 8 s
         std::string("<td>waited for data</td><td>27.8 % of the training</td>"),                                                // 5 of 18 s
         "<tr><td>cat</td><td class=\"n\">4</td><td class=\"n\">0.7500</td><td class=\"n\">0.7500</td><td class=\"n\">0.7500</td></tr>\n<tr><td>" +
@@ -219,7 +219,7 @@ TEST(TrainReport, TheProgramWritesOne) {
     io::write_png(name, p);
   }
   const auto trained = run_tandem({"train", trained_network(), folder / "data", "--epochs", "2", "--batch-size", "4", "--freeze-backbone",
-                                   "--val-split", "0.5", "--lr", "0.01", "--output", folder / "run"});
+                                   "--val-split", "0.5", "--lr", "0.01", "--preprocess", "tf", "--image-size", "64", "--output", folder / "run"});
   ASSERT_EQ(trained.code, 0) << trained.err;
   const std::string page = read_text(folder / "run/report.html");
   EXPECT_EQ(what_is_wrong(page), "");

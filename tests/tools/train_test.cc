@@ -189,7 +189,7 @@ TEST(Train, StoppedBySignalsItGoesOnToTheSameBits) {
   const std::string whole_log = folder / "whole.jsonl";
   const Finished whole = run_tandem(train_words(folder, run + Words{"--output", folder / "whole", "--threads", "1", "--log", whole_log}));
   ASSERT_EQ(whole.code, 0) << whole.err;
-  ASSERT_EQ(steps_of(whole_log).size(), 120u);
+  ASSERT_EQ(steps_of(whole_log).size(), 36u);
   struct Stop {
     std::size_t steps;
     int signal, code;
@@ -240,10 +240,10 @@ TEST(Train, ADamagedCheckpointGivesWayToThePreviousOne) {
     }
   };
   const std::string previous = folder / "whole/checkpoint/previous.h5", second = read_text(previous);
-  // One bit of a weight; the file cut; no file.
-  bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 4);
+  // Single bits, in places enough that some hold weights; the file cut; no file.
+  for (std::size_t at = bytes.size() / 3; at < bytes.size() / 3 * 2; at += 64) bytes[at] = static_cast<char>(bytes[at] ^ 4);
   folder.write("whole/checkpoint/last.h5", bytes);
-  goes_on("a flipped bit", 0);
+  goes_on("flipped bits", 0);
   folder.write("whole/checkpoint/last.h5", bytes.substr(0, bytes.size() / 3));
   folder.write("whole/checkpoint/previous.h5", second);
   goes_on("a cut file", 0);
