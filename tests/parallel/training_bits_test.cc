@@ -107,13 +107,17 @@ TEST_P(TrainingBits, AreThoseOfOneThread) {
     expect_equal(one, trained(graph, options, s, batches), std::to_string(s.threads) + " threads");
 }
 
+// Scalar kernels cost a sanitizer build minutes: it takes one precision and a few sizes.
+const bool kSanitized = !std::string(TANDEM_SANITIZE).empty();
+const auto kPrecisions =
+    kSanitized ? std::vector<Precision>{Precision::kF32} : std::vector<Precision>{Precision::kF32, Precision::kBF16, Precision::kBF16x3};
 INSTANTIATE_TEST_SUITE_P(Modes, TrainingBits,
                          testing::Combine(testing::Values(BatchNormMode::kSync, BatchNormMode::kLocal, BatchNormMode::kFrozen),
-                                          testing::Values(Precision::kF32, Precision::kBF16, Precision::kBF16x3)));
+                                          testing::ValuesIn(kPrecisions)));
 
 TEST(TrainingBits, LastBatchesOfEverySizeTrain) {
   const Graph graph = with_dropout();
-  for (std::int64_t size = 1; size <= 17; ++size) {
+  for (std::int64_t size = 1; size <= 17; size += kSanitized ? 6 : 1) {
     const auto options = options_for(graph, BatchNormMode::kSync);
     expect_equal(trained(graph, options, {}, {8, size}), trained(graph, options, {2, Recompute::kCheap}, {8, size}),
                  "a last batch of " + std::to_string(size));
