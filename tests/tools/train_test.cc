@@ -208,6 +208,7 @@ TEST(Train, StoppedBySignalsItGoesOnToTheSameBits) {
 }
 
 TEST(Train, KilledItGoesOnFromItsLastCheckpoint) {
+  if (!std::string(TANDEM_SANITIZE).empty()) GTEST_SKIP() << "takes minutes with scalar kernels; stops by signals stay";
   const TemporaryFolder folder;
   make_images(folder);
   const Words run = {"--epochs", "8",          "--steps-per-epoch",      "30",   "--repeat", "--checkpoint-every",
