@@ -113,6 +113,10 @@ ShardGroup::ShardPlan& ShardGroup::prepare(const std::vector<Shape>& batch_input
   return *known;
 }
 
+std::vector<std::size_t> ShardGroup::without_gradient() const {
+  return plans_.empty() ? std::vector<std::size_t>() : plans_.begin()->second->training.without_gradient;
+}
+
 int ShardGroup::wave_size(int shards) const {
   if (training_.batch_norm == BatchNormMode::kSync) return shards;
   int wave = 1;
@@ -125,14 +129,26 @@ const Plan& ShardGroup::plan(const std::vector<Shape>& inputs) {
 }
 
 TrainingPrediction ShardGroup::predict(const std::vector<Shape>& inputs) {
-  TrainingPrediction p = predict_as_is(inputs);
-  while (options_.memory_limit > 0 && resident_before_ + p.total() > options_.memory_limit && training_.recompute < Recompute::kBlocks) {
-    training_.recompute = static_cast<Recompute>(static_cast<int>(training_.recompute) + 1);
-    plans_.clear();
-    store_.forget();  // what only those plans would have packed anew
+  const auto fits = [&](const TrainingPrediction& p) { return options_.memory_limit == 0 || resident_before_ + p.total() <= options_.memory_limit; };
+  TrainingPrediction p = predict_as_is(inputs), least = p;
+  Recompute of_least = training_.recompute;
+  while (!fits(p) && training_.recompute < Recompute::kBlocks) {
+    recompute(static_cast<Recompute>(static_cast<int>(training_.recompute) + 1));
     p = predict_as_is(inputs);
+    if (p.total() >= least.total()) continue;  // small networks: what is repeated can take more than it saves
+    least = p;
+    of_least = training_.recompute;
   }
-  return p;
+  if (fits(p) || of_least == training_.recompute) return p;
+  recompute(of_least);
+  return predict_as_is(inputs);
+}
+
+// Another level from here on: plans and what they packed are made anew.
+void ShardGroup::recompute(Recompute level) {
+  training_.recompute = level;
+  plans_.clear();
+  store_.forget();  // what only those plans would have packed anew
 }
 
 TrainingPrediction ShardGroup::predict_as_is(const std::vector<Shape>& inputs) {
@@ -359,9 +375,6 @@ void ShardGroup::take_outputs(std::span<Shard> shards, std::size_t segment, Flat
     switch (outputs[o].kind) {
       case TrainingOutput::Kind::kLoss:
         for (const Shard& s : shards) std::memcpy(&losses_[static_cast<std::size_t>(s.index)], s.output(o), sizeof(double));
-        break;
-      case TrainingOutput::Kind::kSampleLoss:
-        take_rows(result.sample_loss, o);
         break;
       case TrainingOutput::Kind::kPrediction:
         take_rows(result.prediction, o);

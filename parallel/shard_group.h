@@ -34,7 +34,6 @@ struct TrainingBatch {
 struct BatchResult {
   std::int64_t samples = 0;
   double loss_sum = 0;  // of weight * loss over the samples
-  Tensor sample_loss;   // float32 [samples], unweighted
   Tensor prediction;    // the imported graph's first output
 };
 
@@ -68,6 +67,8 @@ class ShardGroup {
   // Adds up the seconds per step of the largest shard's plan over all shards of that plan in the batches that follow; null stops it.
   void set_profile(StepTimes* times) { times_ = times; }
 
+  // Indices into TrainingOptions::trained of what the loss does not depend on (its gradient is zero); known once a plan was made.
+  std::vector<std::size_t> without_gradient() const;
   Recompute recomputed() const { return training_.recompute; }
 
   FlatArrays& weights() { return weights_; }      // in the order of TrainingOptions::trained
@@ -86,6 +87,7 @@ class ShardGroup {
   struct Shard;
   ShardPlan& prepare(const std::vector<Shape>& batch_inputs, std::int64_t samples);
   int wave_size(int shards) const;
+  void recompute(Recompute level);
   TrainingPrediction predict_as_is(const std::vector<Shape>& inputs);
   std::vector<Shard> cut(const TrainingBatch& batch, std::span<const std::int64_t> sizes);
   void repack();

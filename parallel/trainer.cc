@@ -137,6 +137,12 @@ StepReport Trainer::step(const TrainingBatch& batch, float learning_rate) {
 
 TrainingPrediction Trainer::predict(const std::vector<Shape>& inputs) { return group_->predict(inputs); }
 
+std::vector<std::string> Trainer::without_gradient() const {
+  std::vector<std::string> names;
+  for (const std::size_t i : group_->without_gradient()) names.push_back(options_.parameters[i].name);
+  return names;
+}
+
 Graph Trainer::trained(bool averaged) const {
   Graph graph = *group_->graph();
   for (std::size_t i = 0; i < options_.training.trained.size(); ++i) {

@@ -41,6 +41,9 @@ class Trainer {
   // What a step takes beyond what the process held before the trainer was made; runs nothing.
   TrainingPrediction predict(const std::vector<Shape>& inputs);
 
+  // Names of the parameters that the loss does not depend on; known once a batch was predicted or ran.
+  std::vector<std::string> without_gradient() const;
+
   // Updates so far, and batches accumulated since the last one.
   std::int64_t iteration() const { return iteration_; }
   int accumulated() const { return accumulated_; }

@@ -10,34 +10,16 @@
 
 #include "io/batch_source.h"
 #include "io/read_file.h"
-#include "models/trainable.h"
 #include "runtime/base/error.h"
 #include "tools/command.h"
-#include "tools/options.h"
-#include "tools/preprocess_flags.h"
 #include "tools/signals.h"
-#include "tools/train_loop.h"
+#include "tools/train_options.h"
 #include "tools/train_report.h"
-#include "tools/train_setup.h"
 
 namespace tandem::cli {
 namespace {
 
 namespace fs = std::filesystem;
-
-struct Options {
-  std::string model, data, val_data, output, resume, augment, class_weights, bad_files = "stop", checkpoint_every = "1epoch", on_nan = "stop",
-                                                                             strategy = "mirrored", schedule = "constant";
-  std::int64_t batch = 32, workers = 0;
-  double val_split = 0, label_smoothing = 0, warmup_epochs = 0, min_rate = 0;
-  bool no_shuffle = false, exif = false;
-  LoopOptions loop;
-  TrainingFlags training;
-  PreprocessFlags preprocess;
-  RunFlags run;
-};
-
-bool wants_values(const Options& o) { return o.training.loss == "mse" || o.training.loss == "mae"; }
 
 // The data of a run: what is trained on and what is validated on.
 struct Data {
@@ -45,10 +27,10 @@ struct Data {
   std::vector<std::int64_t> training_subset, validation_subset;  // of one set that is split
 };
 
-Data open_data(const Options& o, const io::Preprocess& p) {
+Data open_data(const TrainOptions& o, const io::Preprocess& p) {
   io::DatasetOptions options{.preprocess = p, .natural_order = o.preprocess.class_order == "natural", .exif_orientation = o.exif};
   options.part = io::Part::kTraining;
-  options.targets = wants_values(o) ? io::Targets::kValues : io::Targets::kClasses;
+  options.targets = o.wants_values() ? io::Targets::kValues : io::Targets::kClasses;
   if (!o.val_data.empty() && o.val_split > 0) throw UsageError("--val-data and --val-split contradict each other: give one of them");
   Data data;
   data.training = io::open_dataset(o.data, options);
@@ -78,7 +60,7 @@ DataClasses classes_of(const io::Dataset& data, bool values) {
 constexpr double kLargestWeight = 1e30;
 
 // "balanced", or a JSON object or list of numbers by class.
-std::vector<float> class_weights(const Options& o, const io::Dataset& data, const DataClasses& classes, std::int64_t outputs) {
+std::vector<float> class_weights(const TrainOptions& o, const io::Dataset& data, const DataClasses& classes, std::int64_t outputs) {
   std::vector<float> weights;
   if (o.class_weights.empty()) return weights;
   if (o.class_weights == "balanced") {
@@ -110,7 +92,7 @@ std::vector<float> class_weights(const Options& o, const io::Dataset& data, cons
   return weights;
 }
 
-io::BatchOptions batch_options(const Options& o, const TrainSetup& setup, const io::Preprocess& p, const Shape& input) {
+io::BatchOptions batch_options(const TrainOptions& o, const TrainSetup& setup, const io::Preprocess& p, const Shape& input) {
   io::BatchOptions b;
   b.batch_size = o.batch;
   b.seed = static_cast<std::uint64_t>(o.run.seed);
@@ -119,101 +101,14 @@ io::BatchOptions batch_options(const Options& o, const TrainSetup& setup, const 
   b.skip_damaged = o.bad_files == "skip";
   b.sample_shape.assign(input.begin() + 1, input.end());
   b.outputs = setup.outputs;
-  b.class_map = setup.class_map;
   b.label_smoothing = static_cast<float>(o.label_smoothing);
   if (!o.augment.empty()) b.augment = io::parse_augmentation(o.augment);
   b.preprocess = p;
   return b;
 }
 
-// What decides bits and must be the same when a run goes on; the number of devices and threads is not among it. "numbers": what may be changed on
-// purpose, as a rate that was too large.
-std::string settings_of(const Options& o, const TrainSetup& setup, const io::BatchOptions& batches, std::int64_t samples) {
-  const Graph& graph = *setup.graph;
-  const OptimizerOptions& optimizer = setup.options.optimizer;
-  const nlohmann::ordered_json numbers = {{"lr", setup.rate},
-                                          {"warmup-epochs", o.warmup_epochs},
-                                          {"min-lr", o.min_rate},
-                                          {"momentum", optimizer.momentum},
-                                          {"rho", optimizer.rho},
-                                          {"beta1", optimizer.beta1},
-                                          {"beta2", optimizer.beta2},
-                                          {"epsilon", optimizer.epsilon},
-                                          {"weight-decay", optimizer.weight_decay},
-                                          {"l2", o.training.l2},
-                                          {"clip-norm", optimizer.clip_norm},
-                                          {"global-clip-norm", optimizer.global_clip_norm},
-                                          {"clip-value", optimizer.clip_value}};
-  const nlohmann::ordered_json j = {{"model", graph.metadata.count("tandem.source") ? graph.metadata.at("tandem.source") : o.model},
-                                    {"val-split", o.val_split},
-                                    {"samples", samples},
-                                    {"batch-size", o.batch},
-                                    {"seed", o.run.seed},
-                                    {"precision", o.run.precision},
-                                    {"passes", !o.run.no_passes},
-                                    {"split", o.run.split},
-                                    {"optimizer", o.training.optimizer},
-                                    {"optimizer-convention", o.training.convention},
-                                    {"centered", optimizer.centered},
-                                    {"ema", optimizer.ema},
-                                    {"loss", o.training.loss},
-                                    {"bn", o.training.bn},
-                                    {"bn-variance", o.training.bn_variance},
-                                    {"shards", o.training.shards},
-                                    {"accumulate", o.training.accumulate},
-                                    {"dropout", o.training.dropout},
-                                    {"freeze", o.training.freeze},
-                                    {"train", o.training.train},
-                                    {"freeze-backbone", o.training.freeze_backbone},
-                                    {"classes", setup.outputs},
-                                    {"schedule", o.schedule},
-                                    {"augment", o.augment},
-                                    {"label-smoothing", o.label_smoothing},
-                                    {"class-weights", batches.class_weights},
-                                    {"preprocess", batches.preprocess ? io::to_json(*batches.preprocess) : ""},
-                                    {"shuffle", !o.no_shuffle},
-                                    {"steps-per-epoch", o.loop.steps_per_epoch},
-                                    {"repeat", o.loop.repeat},
-                                    {"numbers", numbers}};
-  return j.dump();
-}
-
-// "500" steps, "2epochs".
-void set_checkpoints(const std::string& text, LoopOptions& loop) {
-  const std::size_t digits = text.find_first_not_of("0123456789");
-  const std::string unit = digits == std::string::npos ? "" : text.substr(digits);
-  if (digits == 0 || (unit != "" && unit != "steps" && unit != "epoch" && unit != "epochs"))
-    throw UsageError(fmt::format("expected steps (500) or epochs (1epoch), found \"{}\"", text));
-  const std::int64_t every = to_integer(text.substr(0, digits), 1, std::int64_t{1} << 40);
-  loop.checkpoint_steps = unit == "" || unit == "steps" ? every : 0;
-  loop.checkpoint_epochs = loop.checkpoint_steps ? 0 : every;
-}
-
-std::string args_toml(const Options& o, const TrainSetup& setup) {
-  std::string text = "[train]\n";
-  const auto line = [&](const char* key, const auto& value) { text += fmt::format("{} = {}\n", key, nlohmann::json(value).dump()); };
-  line("batch-size", o.batch);
-  line("epochs", o.loop.epochs);
-  line("optimizer", o.training.optimizer);
-  line("optimizer-convention", o.training.convention);
-  line("lr", setup.rate);
-  line("schedule", o.schedule);
-  line("loss", o.training.loss);
-  line("bn", o.training.bn);
-  line("shards", o.training.shards);
-  line("seed", o.run.seed);
-  line("precision", o.run.precision);
-  if (!o.augment.empty()) line("augment", o.augment);
-  if (o.label_smoothing > 0) line("label-smoothing", o.label_smoothing);
-  if (o.training.dropout > 0) line("dropout", o.training.dropout);
-  if (o.training.freeze_backbone) line("freeze-backbone", true);
-  if (!o.training.freeze.empty()) line("freeze", o.training.freeze);
-  if (!o.training.train.empty()) line("train", o.training.train);
-  return text;
-}
-
 // What the report says of the run beside its figures: devices, data, and the lines of args.toml.
-std::vector<std::pair<std::string, std::string>> report_settings(const Options& o, const TrainSetup& setup, std::size_t devices, int threads,
+std::vector<std::pair<std::string, std::string>> report_settings(const TrainOptions& o, const TrainSetup& setup, std::size_t devices, int threads,
                                                                  std::int64_t samples, std::int64_t for_validation) {
   std::vector<std::pair<std::string, std::string>> all = {
       {"devices", fmt::format("{} logical on the CPU, {} threads, {} shards", devices, threads, setup.options.shards.shards)},
@@ -233,7 +128,7 @@ void check_monitor(const std::string& name, bool validates, const Scoring& scori
     throw UsageError(fmt::format("option --monitor: there is no \"{}\" in this run", name));
 }
 
-int run(Options& o, const Console& console) {
+int run(TrainOptions& o, const Console& console) {
   if (o.strategy != "mirrored") throw UsageError(fmt::format("option --strategy: this version has mirrored only, found \"{}\"", o.strategy));
   if (!o.resume.empty() && !o.output.empty()) throw UsageError("--resume and --output contradict each other: a run goes on in its own folder");
   set_checkpoints(o.checkpoint_every, o.loop);
@@ -241,7 +136,7 @@ int run(Options& o, const Console& console) {
   const Model model = Model::from_file(o.model);
   const io::Preprocess p = resolve_preprocess(model.graph(), o.preprocess, console);
   const Data data = open_data(o, p);
-  const DataClasses classes = classes_of(*data.training, wants_values(o));
+  const DataClasses classes = classes_of(*data.training, o.wants_values());
   const auto seed = static_cast<std::uint64_t>(o.run.seed);
   Graph recorded = model.graph();
   recorded.metadata["tandem.preprocess"] = io::to_json(p);
@@ -268,7 +163,9 @@ int run(Options& o, const Console& console) {
   const bool goes_on = !o.resume.empty();
   const std::size_t held = resident_bytes();
   Trainer trainer(setup.graph, setup.options, pool, cpu);
-  trainer.predict({batch_shape(*setup.graph, p, std::min(o.batch, source.samples()))});  // what has no gradient is named before anything is written
+  // What has no gradient is named before anything is written.
+  const std::size_t predicted = held + trainer.predict({batch_shape(*setup.graph, p, std::min(o.batch, source.samples()))}).total();
+  for (const std::string& name : trainer.without_gradient()) console.warn(fmt::format("the loss does not depend on {}: it is not trained", name));
   const Scoring scoring(*setup.graph, setup.loss);
   check_monitor(o.loop.monitor, validation != nullptr, scoring);
   RunFolder folder(goes_on ? o.resume : o.output, fs::path(o.model).stem().string(), goes_on);
@@ -283,24 +180,22 @@ int run(Options& o, const Console& console) {
                                                 .epochs = static_cast<double>(o.loop.epochs),
                                                 .warmup_epochs = o.warmup_epochs,
                                                 .higher_is_better = o.loop.monitor.ends_with("accuracy")});
-  Shape shape = batch_shape(*setup.graph, p, 1);
-  shape[0] = std::min(o.batch, source.samples());
   TrainReport report(
       {.model = o.model,
        .settings = report_settings(o, setup, options.devices.size(), pool.threads(), source.samples(), validation ? validation->samples() : 0),
        .labels = setup.labels,
-       .classes = wants_values(o) ? 0 : std::max<std::int64_t>(2, setup.outputs),
+       .classes = o.wants_values() ? 0 : std::max<std::int64_t>(2, setup.outputs),
        .validation = data.validation,
-       .predicted_peak = held + trainer.predict({shape}).total()});
+       .predicted_peak = predicted});
   TrainLoop loop(trainer, source, validation.get(), scoring, folder, report, options, pool, o.loop, console);
   if (goes_on)
     loop.resume(folder.restore(trainer, o.loop.settings, console));
   else
     folder.write_text("args.toml", args_toml(o, setup));
   folder.write_labels(setup.labels);
-  console.info(fmt::format("{} samples{}, {} of {} parameters trained, loss {}, output {}", source.samples(),
+  console.info(fmt::format("{} samples{}, {} of {} parameters trained, loss {}, predicted peak {}, output {}", source.samples(),
                            validation ? fmt::format(", {} for validation", validation->samples()) : "", setup.options.parameters.size(),
-                           setup.options.parameters.size() + setup.frozen.size(), setup.loss, folder.path()));
+                           setup.options.parameters.size() + setup.frozen.size(), setup.loss, format_size(predicted), folder.path()));
   const SignalWatch signals;
   const bool finished = loop.run([&signals] {
     if (signals.stop_signal() != 0) return Wish::kStop;
@@ -317,52 +212,17 @@ int run(Options& o, const Console& console) {
   return 0;
 }
 
-void declare(OptionSet& s, Options& o) {
-  s.positional("MODEL", o.model, "an .onnx file");
-  s.positional("DATA", o.data, "class folders (root/class/*.jpg, or root/train and root/val), a list, HDF5, .npy, .npz or idx(.gz)");
-  declare_batch(s, o.batch);
-  s.integer("--epochs", "N", o.loop.epochs, 1, 1 << 30, "passes over the data");
-  s.integer("--steps-per-epoch", "N", o.loop.steps_per_epoch, 0, std::int64_t{1} << 40, "batches of an epoch; 0: a pass over the data");
-  s.flag("--repeat", o.loop.repeat, "epochs go on in the data where the one before ended");
-  s.text("--output", "DIR", o.output, "where everything goes (default: runs/NAME-N)");
-  s.text("--resume", "DIR", o.resume, "go on from the last checkpoint of an output folder, with the same options, on any number of devices");
-  s.text("--checkpoint-every", "STEPS|EPOCHS", o.checkpoint_every, "500 (steps) or 1epoch");
-  s.text("--log", "FILE.jsonl", o.loop.log, "one JSON object a step");
-  s.choice("--on-nan", {"stop", "skip"}, o.on_nan, "what a loss that is no number does");
-  s.choice("--strategy", {"mirrored", "collective", "parameter-server"}, o.strategy, "how devices work together");
-  s.group("Learning rate and stopping");
-  s.text("--schedule", "KIND", o.schedule, "constant, cosine, step, exponential, polynomial or plateau, with values as in step:every=30,factor=0.1");
-  s.number("--warmup-epochs", "N", o.warmup_epochs, 0, 1e9, "epochs in which the rate rises from 0");
-  s.number("--min-lr", "X", o.min_rate, 0, 1e30, "the rate falls no further");
-  s.integer("--early-stopping", "N", o.loop.early_stopping, 0, 1 << 30, "stop after N epochs without a better monitored value; 0: never");
-  s.text("--monitor", "NAME", o.loop.monitor, "loss, accuracy, val_loss or val_accuracy (default: val_loss, without validation loss)");
-  s.flag("--save-best", o.loop.save_best, "keep best.h5, the weights with the best monitored value");
-  s.group("Data");
-  s.text("--val-data", "DIR", o.val_data, "what is validated on after each epoch");
-  s.number("--val-split", "F", o.val_split, 0, 0.99, "the last share of each class, as shuffled by the seed, is for validation");
-  s.flag("--no-shuffle", o.no_shuffle, "take the samples in their order");
-  s.text("--augment", "LIST", o.augment, "flip, crop, resized-crop, rotate, color, hue, erase, mixup, cutmix ... each with =VALUE where wanted");
-  s.number("--label-smoothing", "X", o.label_smoothing, 0, 1, "share of each target that goes to all classes alike");
-  s.text("--class-weights", "FILE|balanced", o.class_weights, "JSON: weight of each class; balanced: by how rare it is");
-  s.integer("--workers", "N", o.workers, 0, 4096, "images decoded ahead; 0: two batches");
-  s.choice("--bad-files", {"stop", "skip"}, o.bad_files, "what a damaged file does");
-  s.flag("--exif-orientation", o.exif, "turn images as their EXIF tag says (Pillow and Keras do not)");
-  declare_training_flags(s, o.training);
-  declare_preprocess_flags(s, o.preprocess);
-  declare_run_flags(s, o.run);
-}
-
 }  // namespace
 
 Command train_command() {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<TrainOptions>();
   return {.name = "train",
           .summary = "Fine-tunes a network on a labelled set, on one or many devices, with the same result on any number of them.",
           .example =
               "tandem train model.onnx photos --epochs 5 --lr 0.0005 --devices cpu:2\n"
               "tandem train model.onnx photos --freeze-backbone --augment flip,crop --val-split 0.1 --output runs/head\n"
               "tandem train model.onnx photos --epochs 5 --lr 0.0005 --resume runs/model-1",
-          .declare = [o](OptionSet& s) { declare(s, *o); },
+          .declare = [o](OptionSet& s) { declare_train_options(s, *o); },
           .run = [o](const Console& console) { return run(*o, console); },
           .subcommands = {}};
 }

@@ -29,9 +29,8 @@ std::string loss_kind(const std::string& name) {
   return name == "binary_crossentropy" ? "binary" : name;
 }
 
-std::string chosen_loss(const Graph& graph, const DataClasses& data, const std::string& wanted) {
+std::string chosen_loss(const Graph& graph, const std::string& wanted) {
   if (wanted != "auto") return loss_kind(wanted);
-  if (data.is_regression) return "mse";
   return network_end(graph).activation == NetworkEnd::Activation::kSigmoid ? "binary" : "categorical";
 }
 
@@ -187,7 +186,7 @@ void declare_training_flags(OptionSet& o, TrainingFlags& f) {
   o.integer("--accumulate", "N", f.accumulate, 1, 1 << 20, "batches whose mean gradient makes one update");
   o.number("--ema", "DECAY", f.ema, 0, 1, "moving average of the weights, saved instead of them; 0: none");
   o.choice("--loss", {"auto", "categorical_crossentropy", "sparse_categorical_crossentropy", "binary_crossentropy", "mse", "mae"}, f.loss,
-           "auto: by how the network ends and what the targets are");
+           "auto: binary where the network ends in a sigmoid, else categorical; mse and mae take the data's values as targets");
   o.group("What is trained");
   o.texts("--freeze", "PATTERN", f.freeze, "parameters (layer/weight) that stay as they are; *, ? and [abc] as in the shell");
   o.texts("--train", "PATTERN", f.train, "parameters that are trained although --freeze or --freeze-backbone names them");
@@ -210,7 +209,7 @@ TrainSetup make_setup(const Graph& model, const DataClasses& data, const Trainin
   Graph graph = model;
   TrainSetup setup;
   fit_classes(graph, data, flags, seed, console, setup);
-  setup.loss = chosen_loss(graph, data, flags.loss);
+  setup.loss = chosen_loss(graph, flags.loss);
   if (flags.dropout > 0) {
     const auto head = models::find_head(graph);
     if (!head) throw Unsupported("option --dropout: the network's head (a last Gemm, MatMul or 1x1 Conv) was not found");

@@ -75,16 +75,15 @@ class Builder {
     g.outputs.clear();
     Attributes kind;
     kind.set("kind", loss_kind_);
-    const ValueId sum = add_node(g, "LossSum", "loss", {scores_, target, weight}, kind, 2);
+    const ValueId sum = add_node(g, "LossSum", "loss", {scores_, target, weight}, kind);
     keep(sum, {TrainingOutput::Kind::kLoss, 0});
-    keep(g.nodes.back().outputs[1], {TrainingOutput::Kind::kSampleLoss, 0});
     keep(prediction, {TrainingOutput::Kind::kPrediction, 0});
     const GradientSeed seed{scores_, add_node(g, "LossGrad", "loss/gradient", {scores_, target, weight}, kind)};
     const std::size_t forward_nodes = g.nodes.size() - 1;  // LossGrad begins the backward pass
     const auto gradients = add_gradients(g, {&seed, 1}, options_.trained);
     for (std::size_t p = 0; p < gradients.size(); ++p) {
       if (gradients[p] == kNoValue)
-        made_.without_gradient.push_back(options_.trained[p]);
+        made_.without_gradient.push_back(p);
       else
         keep(gradients[p], {TrainingOutput::Kind::kGradient, p});
     }
@@ -174,7 +173,6 @@ class Builder {
       training.attributes.set("ordinal", dropouts_++);
       infer_node(g, training);
       g.nodes[n] = training;
-      made_.notes.push_back(fmt::format("{}: drops {} of its operand in training", describe(g, node), ratio));
     }
   }
 

@@ -35,7 +35,6 @@ struct TrainingOptions {
 struct TrainingOutput {
   enum class Kind {
     kLoss,        // float64 [1]: weighted sum over the shard's samples
-    kSampleLoss,  // float32 [n], unweighted
     kPrediction,  // the imported graph's first output, for metrics
     kGradient,    // of TrainingOptions::trained[index], summed over the shard's samples
     kMoments,     // [3, C] of TrainingOptions::running[index]: the shard's with kLocal, the batch's with kSync
@@ -49,8 +48,7 @@ struct TrainingGraph {
   std::vector<TrainingOutput> outputs;  // of graph.outputs
   std::size_t data_inputs = 0, parameters = 0;
   bool has_random = false;
-  std::vector<ValueId> without_gradient;  // trained constants that the loss does not depend on
-  std::vector<std::string> notes;         // what was rewritten, one line each
+  std::vector<std::size_t> without_gradient;  // of TrainingOptions::trained: what the loss does not depend on
 };
 
 // Batch normalisations of the graph by their running means, and the constants among TrainingOptions::trained that are theirs.

@@ -135,9 +135,10 @@ INSTANTIATE_TEST_SUITE_P(NetA, KerasRun,
 class NarrowXceptionRun : public testing::TestWithParam<const char*> {};
 
 // 71x71 images, 40 layers: five steps, and the gradient of the first, element by element, as near as its norm.
-// The network is chaotic: kernels of sanitizer builds are scalar, round otherwise, and a ReLU that flips shows in the gradient.
 TEST_P(NarrowXceptionRun, IsReproduced) {
-  if (!std::string(TANDEM_SANITIZE).empty()) GTEST_SKIP() << "scalar kernels round otherwise";
+  // One value in front of the ReLU of block6_sepconv2 is 4e-7: the scalar kernels of sanitizer builds round it to -7e-7, and everything before it
+  // gets another gradient (1e-3 of the norm); what lies behind agrees to 1e-7.
+  if (!std::string(TANDEM_SANITIZE).empty() && std::string(GetParam()) == "adam_bn_frozen") GTEST_SKIP() << "a ReLU flips in scalar kernels";
   const RecordedRun run(std::string("b_") + GetParam() + ".h5");
   const Tensor stored = io::H5File(training_data("net_b_x.h5")).root().need("x64").read();
   Tensor images(DType::kF32, stored.shape());

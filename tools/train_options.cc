@@ -1,0 +1,155 @@
+#include "tools/train_options.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "io/file_digest.h"
+#include "runtime/base/error.h"
+
+namespace tandem::cli {
+namespace {
+
+using nlohmann::ordered_json;
+
+// Options that may be changed on purpose when a run goes on, as a rate that was too large; resolved, by their names.
+ordered_json numbers_of(const TrainOptions& o, const TrainSetup& setup) {
+  const OptimizerOptions& optimizer = setup.options.optimizer;
+  return {{"lr", setup.rate},
+          {"warmup-epochs", o.warmup_epochs},
+          {"min-lr", o.min_rate},
+          {"momentum", optimizer.momentum},
+          {"rho", optimizer.rho},
+          {"beta1", optimizer.beta1},
+          {"beta2", optimizer.beta2},
+          {"epsilon", optimizer.epsilon},
+          {"weight-decay", optimizer.weight_decay},
+          {"l2", o.training.l2},
+          {"clip-norm", optimizer.clip_norm},
+          {"global-clip-norm", optimizer.global_clip_norm},
+          {"clip-value", optimizer.clip_value}};
+}
+
+// Those that decide bits as well and stay the same; how many devices and threads there are is not among them.
+ordered_json choices_of(const TrainOptions& o, const TrainSetup& setup) {
+  return {{"val-split", o.val_split},
+          {"batch-size", o.batch},
+          {"seed", o.run.seed},
+          {"precision", o.run.precision},
+          {"no-passes", o.run.no_passes},
+          {"split", o.run.split},
+          {"optimizer", o.training.optimizer},
+          {"optimizer-convention", o.training.convention},
+          {"centered", setup.options.optimizer.centered},
+          {"ema", o.training.ema},
+          {"loss", o.training.loss},
+          {"bn", o.training.bn},
+          {"bn-variance", o.training.bn_variance},
+          {"shards", o.training.shards},
+          {"accumulate", o.training.accumulate},
+          {"dropout", o.training.dropout},
+          {"freeze", o.training.freeze},
+          {"train", o.training.train},
+          {"freeze-backbone", o.training.freeze_backbone},
+          {"schedule", o.schedule},
+          {"augment", o.augment},
+          {"label-smoothing", o.label_smoothing},
+          {"no-shuffle", o.no_shuffle},
+          {"steps-per-epoch", o.loop.steps_per_epoch},
+          {"repeat", o.loop.repeat},
+          {"on-nan", o.on_nan},
+          {"bad-files", o.bad_files},
+          {"exif-orientation", o.exif},
+          {"class-order", o.preprocess.class_order}};
+}
+
+}  // namespace
+
+std::string settings_of(const TrainOptions& o, const TrainSetup& setup, const io::BatchOptions& batches, std::int64_t samples) {
+  ordered_json all = choices_of(o, setup);
+  all["model"] = io::file_sha256(o.model);
+  all["samples"] = samples;
+  all["classes"] = setup.outputs;
+  all["class-weights"] = batches.class_weights;
+  all["preprocess"] = batches.preprocess ? io::to_json(*batches.preprocess) : "";
+  all["numbers"] = numbers_of(o, setup);
+  return all.dump();
+}
+
+// What is off or empty is left out.
+std::string args_toml(const TrainOptions& o, const TrainSetup& setup) {
+  std::string text = "[train]\n";
+  const auto line = [&](const std::string& key, const ordered_json& value) {
+    if (value == false || value == "" || (value.is_array() && value.empty())) return;
+    text += fmt::format("{} = {}\n", key, value.dump());
+  };
+  line("epochs", o.loop.epochs);
+  for (const ordered_json& part : {choices_of(o, setup), numbers_of(o, setup)}) {
+    for (const auto& [key, value] : part.items()) line(key, value);
+  }
+  line("classes", o.training.classes);
+  line("head", o.training.head);
+  line("class-weights", o.class_weights);
+  line("early-stopping", o.loop.early_stopping);
+  line("monitor", o.loop.monitor);
+  line("save-best", o.loop.save_best);
+  line("checkpoint-every", o.checkpoint_every);
+  line("image-size", o.preprocess.image_size);
+  line("resize", o.preprocess.resize);
+  line("fit", o.preprocess.fit);
+  if (o.preprocess.crop_pct > 0) line("crop-pct", o.preprocess.crop_pct);
+  line("pad", o.preprocess.pad);
+  line("preprocess", o.preprocess.family);
+  line("mean", o.preprocess.mean);
+  line("std", o.preprocess.std);
+  line("channels", o.preprocess.channels);
+  line("input-layout", o.preprocess.input_layout);
+  return text;
+}
+
+void set_checkpoints(const std::string& text, LoopOptions& loop) {
+  const std::size_t digits = text.find_first_not_of("0123456789");
+  const std::string unit = digits == std::string::npos ? "" : text.substr(digits);
+  if (digits == 0 || (unit != "" && unit != "steps" && unit != "epoch" && unit != "epochs"))
+    throw UsageError(fmt::format("expected steps (500) or epochs (1epoch), found \"{}\"", text));
+  const std::int64_t every = to_integer(text.substr(0, digits), 1, std::int64_t{1} << 40);
+  loop.checkpoint_steps = unit == "" || unit == "steps" ? every : 0;
+  loop.checkpoint_epochs = loop.checkpoint_steps ? 0 : every;
+}
+
+void declare_train_options(OptionSet& s, TrainOptions& o) {
+  s.positional("MODEL", o.model, "an .onnx file");
+  s.positional("DATA", o.data, "class folders (root/class/*.jpg, or root/train and root/val), a list, HDF5, .npy, .npz or idx(.gz)");
+  declare_batch(s, o.batch);
+  s.integer("--epochs", "N", o.loop.epochs, 1, 1 << 30, "passes over the data");
+  s.integer("--steps-per-epoch", "N", o.loop.steps_per_epoch, 0, std::int64_t{1} << 40, "batches of an epoch; 0: a pass over the data");
+  s.flag("--repeat", o.loop.repeat, "epochs go on in the data where the one before ended");
+  s.text("--output", "DIR", o.output, "where everything goes (default: runs/NAME-N)");
+  s.text("--resume", "DIR", o.resume, "go on from the last checkpoint of an output folder, with the same options, on any number of devices");
+  s.text("--checkpoint-every", "STEPS|EPOCHS", o.checkpoint_every, "500 (steps) or 1epoch");
+  s.text("--log", "FILE.jsonl", o.loop.log, "one JSON object a step");
+  s.choice("--on-nan", {"stop", "skip"}, o.on_nan, "what a loss that is no number does");
+  s.choice("--strategy", {"mirrored", "collective", "parameter-server"}, o.strategy, "how devices work together");
+  s.group("Learning rate and stopping");
+  s.text("--schedule", "KIND", o.schedule, "constant, cosine, step, exponential, polynomial or plateau, with values as in step:every=30,factor=0.1");
+  s.number("--warmup-epochs", "N", o.warmup_epochs, 0, 1e9, "epochs in which the rate rises from 0");
+  s.number("--min-lr", "X", o.min_rate, 0, 1e30, "the rate falls no further");
+  s.integer("--early-stopping", "N", o.loop.early_stopping, 0, 1 << 30, "stop after N epochs without a better monitored value; 0: never");
+  s.text("--monitor", "NAME", o.loop.monitor, "loss, accuracy, val_loss or val_accuracy (default: val_loss, without validation loss)");
+  s.flag("--save-best", o.loop.save_best, "keep best.h5, the weights with the best monitored value");
+  s.group("Data");
+  s.text("--val-data", "DIR", o.val_data, "what is validated on after each epoch");
+  s.number("--val-split", "F", o.val_split, 0, 0.99, "the last share of each class, as shuffled by the seed, is for validation");
+  s.flag("--no-shuffle", o.no_shuffle, "take the samples in their order");
+  s.text("--augment", "LIST", o.augment, "flip, crop, resized-crop, rotate, color, hue, erase, mixup, cutmix ... each with =VALUE where wanted");
+  s.number("--label-smoothing", "X", o.label_smoothing, 0, 1, "share of each target that goes to all classes alike");
+  s.text("--class-weights", "FILE|balanced", o.class_weights, "JSON: weight of each class; balanced: by how rare it is");
+  s.integer("--workers", "N", o.workers, 0, 4096, "images decoded ahead; 0: two batches");
+  s.choice("--bad-files", {"stop", "skip"}, o.bad_files, "what a damaged file does");
+  s.flag("--exif-orientation", o.exif, "turn images as their EXIF tag says (Pillow and Keras do not)");
+  declare_training_flags(s, o.training);
+  declare_preprocess_flags(s, o.preprocess);
+  declare_run_flags(s, o.run);
+}
+
+}  // namespace tandem::cli
