@@ -1,6 +1,7 @@
 // What training computes does not depend on threads, on what is computed again instead of kept, or on how the last batch is cut.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -146,6 +147,51 @@ TEST(TrainingBits, AMemoryLimitChangesNone) {
   for (std::size_t b = 0; b < batches.size(); ++b) limited.step(batch_of(batches[b], static_cast<std::int64_t>(b)), 0.01f);
   EXPECT_NE(limited.group().recomputed(), Recompute::kNothing);
   expect_equal(free, limited.state(), "a memory limit");
+}
+
+// Where nothing fits the advice is for the level that takes least, which need not be the last one.
+TEST(TrainingBits, WhatDoesNotFitIsToldOfTheLeast) {
+  const Graph graph = with_dropout();
+  TrainerOptions options = options_for(graph, BatchNormMode::kSync);
+  TaskPool pool(2);
+  const CpuInfo cpu = CpuInfo::detect();
+  const auto shared = std::make_shared<const Graph>(graph);
+  std::size_t least = ~std::size_t{0};
+  for (const Recompute level : {Recompute::kNothing, Recompute::kCheap, Recompute::kDepthwise, Recompute::kBlocks}) {
+    options.training.recompute = level;
+    least = std::min(least, Trainer(shared, options, pool, cpu).predict({{64, 3, 16, 16}}).total());
+  }
+  options.training.recompute = Recompute::kNothing;
+  options.shards.memory_limit = 1 << 20;
+  Trainer limited(shared, options, pool, cpu);
+  EXPECT_EQ(limited.predict({{64, 3, 16, 16}}).total(), least);
+  EXPECT_THROW(limited.step(batch_of(64, 0), 0.01f), OutOfMemory);
+}
+
+// A second output's weights: the loss, which looks at the first, leaves them alone and says so.
+TEST(TrainingState, WhatTheLossDoesNotReachIsNamedAndKept) {
+  GraphBuilder b;
+  const ValueId x = b.input("x", DType::kF32, {-1, 6});
+  const ValueId seen = b.constant("seen/kernel", random_f32({6, 10}, 1)), unseen = b.constant("unseen/kernel", random_f32({6, 4}, 2));
+  b.output(b.node("scores", "Gemm", {x, seen}));
+  b.output(b.node("features", "Gemm", {x, unseen}));
+  TrainerOptions options;
+  options.training.trained = {seen, unseen};
+  for (const ValueId id : options.training.trained) options.parameters.push_back({.name = b.graph.value(id).name, .shape = b.graph.value(id).shape});
+  TaskPool pool(2);
+  const CpuInfo cpu = CpuInfo::detect();
+  Trainer trainer(std::make_shared<const Graph>(b.graph), options, pool, cpu);
+  const auto before = trainer.state();
+  TrainingBatch batch = batch_of(9, 0);
+  batch.inputs = {random_f32({9, 6}, 3)};
+  trainer.step(batch, 0.1f);
+  EXPECT_EQ(trainer.without_gradient(), std::vector<std::string>{"unseen/kernel"});
+  const auto after = trainer.state();
+  const auto same = [&](std::size_t i) {
+    return std::memcmp(before.weights[i].values.data(), after.weights[i].values.data(), before.weights[i].values.bytes()) == 0;
+  };
+  EXPECT_FALSE(same(0));
+  EXPECT_TRUE(same(1));
 }
 
 TEST(TrainingState, RestoredGoesOnWithTheSameBits) {
