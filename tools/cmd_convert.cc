@@ -1,10 +1,12 @@
-// `tandem convert`: import, fold, write; records of preprocessing and labels.
+// `tandem convert`: import, repair or fold, write; a new head; records of preprocessing and labels.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <memory>
 
 #include "importer/exporter.h"
+#include "models/trainable.h"
 #include "runtime/base/error.h"
 #include "runtime/graph/infer.h"
 #include "runtime/graph/passes.h"
@@ -12,13 +14,14 @@
 #include "tools/model_inputs.h"
 #include "tools/preprocess_flags.h"
 #include "tools/tandem.h"
+#include "tools/trainable_report.h"
 
 namespace tandem::cli {
 namespace {
 
 struct Options {
   std::string model, output, batch;
-  std::int64_t opset = 0, classes = 0;
+  std::int64_t opset = 0, classes = 0, seed = 0;
   bool inference = false, trainable = false;
   PreprocessFlags preprocess;
 };
@@ -73,25 +76,41 @@ void set_batch(Graph& graph, const std::string& text) {
   }
 }
 
+void put_new_head(Graph& graph, const Options& o, const Console& console) {
+  const auto head = models::find_head(graph);
+  if (!head) throw Unsupported("option --classes: the network's head (a last Gemm, MatMul or 1x1 Conv) was not found");
+  models::replace_head(graph, *head, models::glorot_uniform(head->inputs, o.classes, static_cast<std::uint64_t>(o.seed)), {});
+  graph.metadata.erase("tandem.labels");  // those of the old classes
+  console.info(fmt::format("new head \"{}\": {} x {} (Glorot uniform, seed {})", head->layer, head->inputs, o.classes, o.seed));
+}
+
 int run(const Options& o, const Console& console) {
-  if (o.trainable) throw UsageError("option --trainable comes with training, which this version does not have");
-  if (o.classes > 0) throw UsageError("option --classes comes with training, which this version does not have");
+  if (o.trainable && o.inference) throw UsageError("--trainable and --inference contradict each other: give one of them");
   const Model model = Model::from_file(o.model);
   Graph graph = model.graph();
   int count = 0;
   const std::string size_text = o.preprocess.image_size.substr(0, o.preprocess.image_size.find('x'));
   const std::int64_t size = size_text.empty() ? 224 : to_integer(size_text, 1, 16384);
-  if (o.inference) graph = with_context([&] { return o.model; }, [&] { return folded(model.graph(), size, count); });
+  std::string report;
+  with_context([&] { return o.model; },
+               [&] {
+                 if (o.trainable) report = make_trainable(graph);
+                 if (o.classes > 0) put_new_head(graph, o, console);
+                 if (o.inference) graph = folded(graph, size, count);
+               });
   if (!o.batch.empty()) set_batch(graph, o.batch);
   if (o.preprocess.any()) graph.metadata["tandem.preprocess"] = io::to_json(resolve_preprocess(graph, o.preprocess, console));
   if (!o.preprocess.labels.empty()) {
-    const std::int64_t classes = with_context([&] { return o.model; }, [&] { return class_count(model.graph(), size); });
+    const std::int64_t classes = with_context([&] { return o.model; }, [&] { return class_count(graph, size); });
     graph.metadata["tandem.labels"] = io::labels_json(resolve_labels(graph, o.preprocess, classes));
   }
   write_onnx(graph, o.output, {.opset = o.opset});
   console.info(fmt::format("{}: {} nodes, {} folded into convolutions{}", o.output, graph.nodes.size(), count,
                            graph.metadata.count("tandem.preprocess") ? ", preprocessing recorded" : ""));
-  for (const std::string& note : graph.origin.notes) console.detail(note);
+  if (o.trainable)
+    print(printable(report, 2000));
+  else
+    for (const std::string& note : graph.origin.notes) console.detail(note);
   return 0;
 }
 
@@ -100,19 +119,23 @@ int run(const Options& o, const Console& console) {
 Command convert_command() {
   auto o = std::make_shared<Options>();
   return {.name = "convert",
-          .summary = "Reads a model and writes it as standard ONNX: folded for inference, with a record of its preprocessing and labels.",
+          .summary =
+              "Reads a model and writes it as standard ONNX: folded for inference or ready for fine-tuning, with a record of its preprocessing and "
+              "labels.",
           .example =
-              "tandem convert in.onnx -o out.onnx --inference\ntandem convert in.onnx -o out.onnx --preprocess tf --image-size 299 --resize "
+              "tandem convert in.onnx -o out.onnx --inference\ntandem convert in.onnx -o out.onnx --trainable --classes 12\ntandem convert in.onnx "
+              "-o out.onnx --preprocess tf --image-size 299 --resize "
               "pil-bicubic --labels labels.txt",
           .declare =
               [o](OptionSet& s) {
                 s.positional("IN", o->model, "an .onnx file");
                 s.text("--output,-o", "OUT", o->output, "the .onnx file to write").required = true;
                 s.flag("--inference", o->inference, "fold normalisations into convolutions");
-                s.flag("--trainable", o->trainable, "what fine-tuning needs (comes with training)");
+                s.flag("--trainable", o->trainable, "make it ready for fine-tuning and report what the exporter left to train");
                 s.text("--batch-size,--batch", "N|dynamic", o->batch, "first dimension of the inputs");
                 s.integer("--opset", "N", o->opset, 0, 25, "opset to write; 0: the oldest from 17 on that can say every node");
-                s.integer("--classes", "N", o->classes, 0, 1 << 20, "a new head (comes with training)").default_text = "";
+                s.integer("--classes", "N", o->classes, 0, 1 << 20, "a new head for so many classes").default_text = "";
+                s.integer("--seed", "N", o->seed, 0, std::numeric_limits<std::int64_t>::max(), "seed of the new head");
                 declare_preprocess_flags(s, o->preprocess);
               },
           .run = [o](const Console& console) { return run(*o, console); },

@@ -1,0 +1,15 @@
+// What of a network can be fine-tuned, in words: `convert --trainable`.
+#pragma once
+
+#include <string>
+
+#include "runtime/graph/graph.h"
+
+namespace tandem::cli {
+
+// Makes the graph what training wants, without changing its function: weights that are computed from constants become constants, weights that an
+// exporter merged are taken apart. Returns a report, a line for each subject: what was repaired, parameters, batch norm, dropout, batch, head, loss,
+// names, and the first node that has no gradient. Throws Unsupported when there is nothing to train.
+std::string make_trainable(Graph&);
+
+}  // namespace tandem::cli
