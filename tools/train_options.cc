@@ -126,10 +126,10 @@ void declare_train_options(OptionSet& s, TrainOptions& o) {
   s.flag("--repeat", o.loop.repeat, "epochs go on in the data where the one before ended");
   s.text("--output", "DIR", o.output, "where everything goes (default: runs/NAME-N)");
   s.text("--resume", "DIR", o.resume, "go on from the last checkpoint of an output folder, with the same options, on any number of devices");
-  s.text("--checkpoint-every", "STEPS|EPOCHS", o.checkpoint_every, "500 (steps) or 1epoch");
+  s.text("--checkpoint-every", "STEPS|EPOCHS", o.checkpoint_every, "how often the state is saved: 500 (steps), 1epoch, 2epochs");
   s.text("--log", "FILE.jsonl", o.loop.log, "one JSON object a step");
-  s.choice("--on-nan", {"stop", "skip"}, o.on_nan, "what a loss that is no number does");
-  s.choice("--strategy", {"mirrored", "collective", "parameter-server"}, o.strategy, "how devices work together");
+  s.choice("--on-nan", {"stop", "skip"}, o.on_nan, "a loss that is NaN or infinite stops the run, or its batch is left out");
+  s.choice("--strategy", {"mirrored", "collective", "parameter-server"}, o.strategy, "how devices work together; this version has mirrored only");
   s.group("Learning rate and stopping");
   s.text("--schedule", "KIND", o.schedule, "constant, cosine, step, exponential, polynomial or plateau, with values as in step:every=30,factor=0.1");
   s.number("--warmup-epochs", "N", o.warmup_epochs, 0, 1e9, "epochs in which the rate rises from 0");
@@ -139,7 +139,7 @@ void declare_train_options(OptionSet& s, TrainOptions& o) {
   s.flag("--save-best", o.loop.save_best, "keep best.h5, the weights with the best monitored value");
   s.group("Data");
   s.text("--val-data", "DIR", o.val_data, "what is validated on after each epoch");
-  s.number("--val-split", "F", o.val_split, 0, 0.99, "the last share of each class, as shuffled by the seed, is for validation");
+  s.number("--val-split", "F", o.val_split, 0, 0.99, "this share of each class (0.1: a tenth), chosen by the seed, is for validation");
   s.flag("--no-shuffle", o.no_shuffle, "take the samples in their order");
   s.text("--augment", "LIST", o.augment, "flip, crop, resized-crop, rotate, color, hue, erase, mixup, cutmix ... each with =VALUE where wanted");
   s.number("--label-smoothing", "X", o.label_smoothing, 0, 1, "share of each target that goes to all classes alike");

@@ -171,11 +171,11 @@ void declare_training_flags(OptionSet& o, TrainingFlags& f) {
   o.group("Optimizer and loss");
   o.choice("--optimizer", {"sgd", "momentum", "nesterov", "rmsprop", "adam", "adamw", "adagrad"}, f.optimizer, "update rule");
   o.choice("--optimizer-convention", {"keras", "torch"}, f.convention, "whose formulas and defaults");
-  optional_number(o, "--lr", f.rate, kMost, "learning rate");
-  optional_number(o, "--momentum", f.momentum, 1, "of sgd and rmsprop");
-  optional_number(o, "--rho", f.rho, 1, "of rmsprop");
-  optional_number(o, "--beta1", f.beta1, 1, "of adam");
-  optional_number(o, "--beta2", f.beta2, 1, "of adam");
+  optional_number(o, "--lr", f.rate, kMost, "learning rate; Keras': 0.01 for sgd, momentum and nesterov, else 0.001");
+  optional_number(o, "--momentum", f.momentum, 1, "of sgd (0), momentum and nesterov (0.9), rmsprop (0)");
+  optional_number(o, "--rho", f.rho, 1, "of rmsprop: share of the old mean square that stays");
+  optional_number(o, "--beta1", f.beta1, 1, "of adam and adamw");
+  optional_number(o, "--beta2", f.beta2, 1, "of adam and adamw");
   optional_number(o, "--epsilon", f.epsilon, kMost, "what keeps the division finite");
   optional_number(o, "--weight-decay", f.weight_decay, kMost, "share of the weights that goes with each step, times the rate");
   o.flag("--centered", f.centered, "rmsprop with the variance instead of the square");
@@ -200,7 +200,8 @@ void declare_training_flags(OptionSet& o, TrainingFlags& f) {
       "outputs of the head; auto: kept when the data's classes are the model's labels, else a new head");
   o.text("--head", "FILE.h5", f.head, "weights of the new head: head/kernel [inputs, classes], head/bias");
   o.number("--dropout", "P", f.dropout, 0, 0.999, "share of the head's inputs that is dropped; 0: none");
-  o.choice("--bn", {"sync", "local", "frozen"}, f.bn, "batch norm: statistics of the global batch, of each shard, or the stored ones");
+  o.choice("--bn", {"sync", "local", "frozen"}, f.bn,
+           "batch norm takes the statistics of the whole batch (as Keras on one device), of each shard (as replicas), or the stored ones");
   o.choice("--bn-variance", {"population", "unbiased"}, f.bn_variance, "what goes into the running variance (torch: unbiased)");
   o.integer("--shards", "K", f.shards, 1, 4096, "parts of a batch that are summed apart: the result depends on K, not on devices");
 }
