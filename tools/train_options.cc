@@ -16,6 +16,7 @@ using nlohmann::ordered_json;
 ordered_json numbers_of(const TrainOptions& o, const TrainSetup& setup) {
   const OptimizerOptions& optimizer = setup.options.optimizer;
   return {{"lr", setup.rate},
+          {"lr-scale", o.training.rate_scales},
           {"warmup-epochs", o.warmup_epochs},
           {"min-lr", o.min_rate},
           {"momentum", optimizer.momentum},

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 
 #include "io/hdf5.h"
 #include "io/preprocess.h"
@@ -15,7 +16,7 @@
 namespace tandem::cli {
 namespace {
 
-constexpr double kMost = std::numeric_limits<double>::max();
+constexpr double kMost = std::numeric_limits<double>::max(), kMostScale = 1e6;
 
 void optional_number(OptionSet& o, const char* name, std::optional<double>& value, double most, const char* help) {
   o.custom(
@@ -115,8 +116,56 @@ void check_patterns(const std::vector<models::TrainableArray>& arrays, const std
   }
 }
 
-void choose_parameters(const Graph& graph, const TrainingFlags& flags, TrainSetup& setup) {
+struct RateScale {
+  std::string pattern;
+  double factor = 1;
+};
+
+// "PATTERN=FACTOR".
+std::vector<RateScale> rate_scales_of(const TrainingFlags& flags) {
+  std::vector<RateScale> scales;
+  for (const std::string& text : flags.rate_scales) {
+    const std::size_t at = text.rfind('=');
+    if (at == std::string::npos || at == 0)
+      throw UsageError(fmt::format("option --lr-scale: expected PATTERN=FACTOR, as in 'block1_*=0.1', found \"{}\"", text));
+    RateScale scale{text.substr(0, at), 1};
+    try {
+      scale.factor = to_number(text.substr(at + 1), 0, kMostScale);
+    } catch (const UsageError& e) {
+      throw UsageError(fmt::format("option --lr-scale: \"{}\": {}", text, e.message()));
+    }
+    if (scale.factor == 0)
+      throw UsageError(fmt::format("option --lr-scale: the factor of \"{0}\" is 0: --freeze '{0}' keeps it as it is", scale.pattern));
+    if (scale.factor < 1 / kMostScale)
+      throw UsageError(
+          fmt::format("option --lr-scale: the factor of \"{}\" must be {} at least, is {}", scale.pattern, 1 / kMostScale, scale.factor));
+    scales.push_back(std::move(scale));
+  }
+  return scales;
+}
+
+// The last one that names it.
+double rate_factor(const std::vector<RateScale>& scales, const std::string& name) {
+  for (auto s = scales.rbegin(); s != scales.rend(); ++s) {
+    if (matches(s->pattern, name)) return s->factor;
+  }
+  return 1;
+}
+
+void say_rate_factors(const std::vector<TrainedParameter>& parameters, const Console& console) {
+  std::map<double, std::size_t> counts;
+  for (const TrainedParameter& p : parameters) ++counts[p.rate_factor];
+  std::string text;
+  for (const auto& [factor, n] : counts) text += fmt::format("{}{} arrays x {}", text.empty() ? "" : ", ", n, factor);
+  if (counts.size() > 1 || !counts.contains(1)) console.info("learning rate: " + text);
+}
+
+void choose_parameters(const Graph& graph, const TrainingFlags& flags, const Console& console, TrainSetup& setup) {
   const auto arrays = models::trainable_arrays(graph);
+  const auto scales = rate_scales_of(flags);
+  std::vector<std::string> scaled;
+  for (const RateScale& s : scales) scaled.push_back(s.pattern);
+  check_patterns(arrays, scaled, "--lr-scale");
   check_patterns(arrays, flags.freeze, "--freeze");
   check_patterns(arrays, flags.train, "--train");
   const auto head = models::find_head(graph);
@@ -136,9 +185,11 @@ void choose_parameters(const Graph& graph, const TrainingFlags& flags, TrainSetu
       continue;
     }
     training.trained.push_back(a.value);
-    setup.options.parameters.push_back({.name = a.name, .shape = graph.value(a.value).shape, .rate_factor = 1, .l2 = a.is_kernel ? flags.l2 : 0});
+    setup.options.parameters.push_back(
+        {.name = a.name, .shape = graph.value(a.value).shape, .rate_factor = rate_factor(scales, a.name), .l2 = a.is_kernel ? flags.l2 : 0});
   }
   if (training.trained.empty()) throw UsageError("everything is frozen: there is nothing to train");
+  say_rate_factors(setup.options.parameters, console);
   // As in Keras: a layer whose arrays are all frozen keeps its statistics too.
   for (std::size_t n = 0; n < norms.size(); ++n) {
     const bool trains = norm_has_arrays[n] ? norm_trains[n] : !flags.freeze_backbone;
@@ -191,6 +242,8 @@ void declare_training_flags(OptionSet& o, TrainingFlags& f) {
   o.texts("--freeze", "PATTERN", f.freeze, "parameters (layer/weight) that stay as they are; *, ? and [abc] as in the shell");
   o.texts("--train", "PATTERN", f.train, "parameters that are trained although --freeze or --freeze-backbone names them");
   o.flag("--freeze-backbone", f.freeze_backbone, "only the head is trained");
+  o.texts("--lr-scale", "PATTERN=FACTOR", f.rate_scales,
+          "these parameters take the learning rate times FACTOR, as in 'block1_*=0.1'; of several that name one the last holds");
   o.custom(
       "--classes", "N|auto", f.classes,
       [&f](const std::string& text) {
@@ -216,7 +269,7 @@ TrainSetup make_setup(const Graph& model, const DataClasses& data, const Trainin
     if (!head) throw Unsupported("option --dropout: the network's head (a last Gemm, MatMul or 1x1 Conv) was not found");
     models::add_dropout(graph, *head, flags.dropout);
   }
-  choose_parameters(graph, flags, setup);
+  choose_parameters(graph, flags, console, setup);
   setup.options.training.loss = setup.loss;
   setup.options.training.batch_norm = flags.bn == "local"                                              ? BatchNormMode::kLocal
                                       : flags.bn == "frozen" || setup.options.training.running.empty() ? BatchNormMode::kFrozen

@@ -22,7 +22,7 @@ struct TrainingFlags {
   double l2 = 0, clip_norm = 0, global_clip_norm = 0, clip_value = 0, ema = 0, dropout = 0;
   bool centered = false, freeze_backbone = false;
   std::int64_t accumulate = 1, shards = 8;
-  std::vector<std::string> freeze, train;
+  std::vector<std::string> freeze, train, rate_scales;  // rate_scales: "PATTERN=FACTOR"
 };
 void declare_training_flags(OptionSet&, TrainingFlags&);
 
