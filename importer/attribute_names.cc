@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <string_view>
 
-#include "importer/quote.h"
 #include "importer/rules.h"
 #include "importer/words.h"
 #include "runtime/base/error.h"
+#include "runtime/base/quote.h"
 
 namespace tandem {
 namespace {

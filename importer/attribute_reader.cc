@@ -5,8 +5,8 @@
 #include <cstring>
 
 #include "importer/limits.h"
-#include "importer/quote.h"
 #include "runtime/base/error.h"
+#include "runtime/base/quote.h"
 
 namespace tandem {
 namespace {

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include "importer/limits.h"
-#include "importer/quote.h"
 #include "importer/tensor_wire.h"
 #include "runtime/base/error.h"
+#include "runtime/base/quote.h"
 
 namespace tandem {
 

@@ -8,13 +8,13 @@
 
 #include "importer/export_forms.h"
 #include "importer/mapped_file.h"
-#include "importer/quote.h"
-#include "importer/safe_file.h"
 #include "importer/sha1.h"
 #include "importer/tensor_proto.h"
 #include "importer/tensor_wire.h"
 #include "importer/wire.h"
 #include "runtime/base/error.h"
+#include "runtime/base/quote.h"
+#include "runtime/base/safe_file.h"
 #include "runtime/base/special_file.h"
 
 namespace tandem {

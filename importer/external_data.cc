@@ -11,9 +11,9 @@
 #include <limits>
 #include <optional>
 
-#include "importer/quote.h"
 #include "importer/sha1.h"
 #include "runtime/base/error.h"
+#include "runtime/base/quote.h"
 
 namespace tandem {
 namespace {
@@ -121,6 +121,12 @@ ExternalData ExternalData::beside(const std::filesystem::path& model, bool allow
   return ExternalData(folder, second, allow_hard_links);
 }
 
+std::vector<std::string> ExternalData::paths() const {
+  std::vector<std::string> paths;
+  for (const auto& [location, file] : files_) paths.push_back(file.path);
+  return paths;
+}
+
 ExternalData::File& ExternalData::file(const std::string& location) {
   const auto known = files_.find(location);
   if (known != files_.end()) return known->second;
@@ -128,8 +134,10 @@ ExternalData::File& ExternalData::file(const std::string& location) {
   if (folder_.empty()) throw InvalidModel(fmt::format("external data file {}: a model given as bytes has no folder to look in", quote(location)));
   FileHandle handle = open_beneath(folder_, parts);
   int error = errno;
+  std::filesystem::path path = folder_ / location;
   if (!handle && !second_root_.empty()) {
-    handle = error == ELOOP ? open_cached(folder_ / location, second_root_) : open_beneath(second_root_, parts);
+    handle = error == ELOOP ? open_cached(path, second_root_) : open_beneath(second_root_, parts);
+    if (error != ELOOP) path = second_root_ / location;
     error = errno;
   }
   if (!handle) cannot_open(location, error);
@@ -138,7 +146,7 @@ ExternalData::File& ExternalData::file(const std::string& location) {
     throw InvalidModel(fmt::format("external data file {} has {} hard links, so it may be a file from elsewhere; copy it, or allow hard links",
                                    quote(location), info.st_nlink));
   }
-  return files_.emplace(location, File{MappedFile::map(handle, location, std::numeric_limits<std::int64_t>::max()), {}}).first->second;
+  return files_.emplace(location, File{MappedFile::map(handle, location, std::numeric_limits<std::int64_t>::max()), {}, path.string()}).first->second;
 }
 
 Tensor ExternalData::load(const TensorFields& fields) {
@@ -158,7 +166,10 @@ Tensor ExternalData::load(const TensorFields& fields) {
                                          entries.offset, quote(entries.location), size));
         }
         if (!entries.checksum.empty()) {
-          if (source.checksum.empty()) source.checksum = sha1_hex(source.mapping->bytes());
+          if (source.checksum.empty()) {
+            source.mapping->check_size();
+            source.checksum = sha1_hex(source.mapping->bytes());
+          }
           std::string stated = entries.checksum;
           std::transform(stated.begin(), stated.end(), stated.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
           if (stated != source.checksum) {

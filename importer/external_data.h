@@ -21,6 +21,9 @@ class ExternalData {
   // For a model file: its folder, and the folder of its real path when the last component of `model` is a symlink.
   static ExternalData beside(const std::filesystem::path& model, bool allow_hard_links);
 
+  // Paths of the files read so far.
+  std::vector<std::string> paths() const;
+
   // The tensor's value. Throws InvalidModel or InvalidData naming the tensor and what is wrong with location, offset, length or checksum.
   Tensor load(const TensorFields&);
 
@@ -28,6 +31,7 @@ class ExternalData {
   struct File {
     std::shared_ptr<const MappedFile> mapping;
     std::string checksum;  // SHA-1 in hex, once computed
+    std::string path;
   };
   File& file(const std::string& location);
 

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <string_view>
 
-#include "importer/quote.h"
 #include "importer/tensor_wire.h"
 #include "importer/words.h"
 #include "runtime/base/error.h"
+#include "runtime/base/quote.h"
 
 namespace tandem {
 namespace {

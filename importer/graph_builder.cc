@@ -6,9 +6,9 @@
 
 #include "importer/declared.h"
 #include "importer/limits.h"
-#include "importer/quote.h"
 #include "importer/rules.h"
 #include "runtime/base/error.h"
+#include "runtime/base/quote.h"
 
 namespace tandem {
 namespace {

@@ -5,8 +5,8 @@
 #include "importer/build.h"
 #include "importer/external_data.h"
 #include "importer/mapped_file.h"
-#include "importer/quote.h"
 #include "runtime/base/error.h"
+#include "runtime/base/quote.h"
 
 namespace tandem {
 namespace {

@@ -9,19 +9,10 @@
 #include <cerrno>
 #include <cstring>
 
-#include "importer/quote.h"
 #include "runtime/base/error.h"
+#include "runtime/base/quote.h"
 
 namespace tandem {
-
-FileHandle::~FileHandle() {
-  if (descriptor_ >= 0) ::close(descriptor_);
-}
-
-FileHandle& FileHandle::operator=(FileHandle&& other) noexcept {
-  std::swap(descriptor_, other.descriptor_);
-  return *this;
-}
 
 std::shared_ptr<const MappedFile> MappedFile::map(const FileHandle& handle, const std::string& name, std::uint64_t max_bytes) {
   struct stat info {};
@@ -37,13 +28,20 @@ std::shared_ptr<const MappedFile> MappedFile::map(const FileHandle& handle, cons
     data = ::mmap(nullptr, static_cast<std::size_t>(size), PROT_READ, MAP_PRIVATE, handle.get(), 0);
     if (data == MAP_FAILED) throw InvalidModel(fmt::format("{} cannot be mapped: {}", quote(name), std::strerror(errno)));
   }
-  return std::shared_ptr<const MappedFile>(new MappedFile(data, static_cast<std::size_t>(size)));
+  FileHandle kept(::fcntl(handle.get(), F_DUPFD_CLOEXEC, 0));
+  return std::shared_ptr<const MappedFile>(new MappedFile(std::move(kept), name, data, static_cast<std::size_t>(size)));
 }
 
 std::shared_ptr<const MappedFile> MappedFile::open(const std::filesystem::path& file, std::uint64_t max_bytes) {
   const FileHandle handle(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (!handle) throw InvalidData(fmt::format("{} cannot be opened: {}", quote(file.string()), std::strerror(errno)));
   return map(handle, file.string(), max_bytes);
+}
+
+void MappedFile::check_size() const {
+  struct stat info {};
+  if (!file_ || ::fstat(file_.get(), &info) != 0 || static_cast<std::uint64_t>(info.st_size) >= size_) return;
+  throw InvalidModel(fmt::format("{} was made shorter while it was in use: {} bytes, {} when it was opened", quote(name_), info.st_size, size_));
 }
 
 void MappedFile::let_go(wire::Bytes part) {

@@ -3,24 +3,13 @@
 
 #include <filesystem>
 #include <memory>
+#include <string>
+#include <utility>
 
 #include "importer/wire.h"
+#include "runtime/base/file_handle.h"
 
 namespace tandem {
-
-// A file descriptor that closes itself.
-class FileHandle {
- public:
-  explicit FileHandle(int descriptor = -1) : descriptor_(descriptor) {}
-  ~FileHandle();
-  FileHandle(FileHandle&& other) noexcept : descriptor_(other.descriptor_) { other.descriptor_ = -1; }
-  FileHandle& operator=(FileHandle&& other) noexcept;
-  explicit operator bool() const { return descriptor_ >= 0; }
-  int get() const { return descriptor_; }
-
- private:
-  int descriptor_;
-};
 
 class MappedFile {
  public:
@@ -35,13 +24,19 @@ class MappedFile {
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;
   wire::Bytes bytes() const { return {static_cast<const std::byte*>(data_), size_}; }
+  // Throws InvalidModel when the file has become shorter since it was mapped: reading what is gone would end the process (SIGBUS). Who reads large
+  // parts asks just before.
+  void check_size() const;
   // Takes the pages of `part` out of this process's resident memory; who reads them again gets them from the file.
   static void let_go(wire::Bytes part);
 
  private:
-  MappedFile(const void* data, std::size_t size) : data_(data), size_(size) {}
+  MappedFile(FileHandle file, std::string name, const void* data, std::size_t size)
+      : file_(std::move(file)), name_(std::move(name)), data_(data), size_(size) {}
+  const FileHandle file_;
+  const std::string name_;
   const void* data_;
-  std::size_t size_;
+  const std::size_t size_;
 };
 
 }  // namespace tandem

@@ -7,8 +7,8 @@
 #include "importer/functions.h"
 #include "importer/limits.h"
 #include "importer/newer_fields.h"
-#include "importer/quote.h"
 #include "runtime/base/error.h"
+#include "runtime/base/quote.h"
 
 namespace tandem {
 namespace {

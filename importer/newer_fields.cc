@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 #include <google/protobuf/unknown_field_set.h>
 
-#include "importer/quote.h"
 #include "runtime/base/error.h"
+#include "runtime/base/quote.h"
 
 namespace tandem {
 namespace {

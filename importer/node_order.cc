@@ -5,8 +5,8 @@
 #include <queue>
 #include <unordered_map>
 
-#include "importer/quote.h"
 #include "runtime/base/error.h"
+#include "runtime/base/quote.h"
 
 namespace tandem {
 namespace {

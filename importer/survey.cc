@@ -2,9 +2,9 @@
 
 #include "importer/limits.h"
 #include "importer/model_file.h"
-#include "importer/quote.h"
 #include "importer/rules.h"
 #include "runtime/base/error.h"
+#include "runtime/base/quote.h"
 
 namespace tandem {
 namespace {

@@ -5,10 +5,10 @@
 #include <limits>
 
 #include "importer/mapped_file.h"
-#include "importer/quote.h"
-#include "importer/safe_file.h"
 #include "importer/tensor_wire.h"
 #include "runtime/base/error.h"
+#include "runtime/base/quote.h"
+#include "runtime/base/safe_file.h"
 
 namespace tandem {
 namespace {

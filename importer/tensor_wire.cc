@@ -6,8 +6,8 @@
 #include <cstring>
 
 #include "importer/limits.h"
-#include "importer/quote.h"
 #include "runtime/base/error.h"
+#include "runtime/base/quote.h"
 
 namespace tandem {
 namespace {
@@ -143,10 +143,9 @@ Tensor in_file(DType dtype, const Shape& shape, wire::Bytes raw, const std::shar
   const bool aligned = reinterpret_cast<std::uintptr_t>(raw.data()) % size_of(dtype) == 0;
   const bool large = raw.size() >= kDeferredBytes;
   const auto make = [=] {
-    if (aligned) {
-      const auto done = [file, raw, large](const void*) {
-        if (large) MappedFile::let_go(raw);
-      };
+    file->check_size();
+    if (aligned && large) {
+      const auto done = [file, raw](const void*) { MappedFile::let_go(raw); };
       return Tensor::view(dtype, shape, raw.data(), std::shared_ptr<const void>(raw.data(), done));
     }
     Tensor copy(dtype, shape);

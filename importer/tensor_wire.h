@@ -30,9 +30,9 @@ TensorFields read_tensor_fields(wire::Bytes body);
 // Elements and bytes that the dimensions ask for; throws InvalidModel where one is negative or the product too large.
 std::size_t tensor_bytes(const TensorFields&);
 
-// The tensor of a message with its data inside. Raw data that lie in a mapped file stay there: small ones are viewed or copied, large ones
-// are deferred (runtime/base/tensor.h) and their pages let go when their reader is done. With no file everything is copied. kF16 and kBF16
-// stay what they are. Throws naming the tensor.
+// The tensor of a message with its data inside. Small raw data are copied; large ones that lie in a mapped
+// file stay there, deferred (runtime/base/tensor.h), and their pages let go when their reader is done. With no file everything is copied. kF16 and
+// kBF16 stay what they are. Throws naming the tensor.
 Tensor decode_tensor(const TensorFields&, const std::shared_ptr<const MappedFile>& file);
 
 // The same with the bytes given (external data), whose size must be tensor_bytes().

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "runtime/base/file_handle.h"
 #include "runtime/base/sha256.h"
 
 namespace tandem::io {
@@ -14,9 +15,6 @@ class Appender {
   // Opens the file and cuts it to `kept`, which must be its beginning. The file is locked: throws InvalidData when another Appender holds it, of
   // this process or another one, and when it cannot be opened or written.
   Appender(std::string path, std::string_view kept);
-  ~Appender();
-  Appender(const Appender&) = delete;
-  Appender& operator=(const Appender&) = delete;
 
   void add(std::string_view text);  // reaches the system at the latest after 64 KiB
   void flush();
@@ -28,7 +26,7 @@ class Appender {
   [[noreturn]] void fail() const;
 
   std::string path_, buffer_;
-  int file_ = -1;
+  tandem::FileHandle file_;
   std::uint64_t bytes_ = 0;
   Sha256 sha_;
 };

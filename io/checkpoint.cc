@@ -10,8 +10,8 @@
 
 #include "io/keras_h5.h"
 #include "io/read_file.h"
-#include "io/save_file.h"
 #include "runtime/base/error.h"
+#include "runtime/base/safe_file.h"
 
 namespace tandem::io {
 namespace {

@@ -8,8 +8,8 @@
 #include "io/guarded.h"
 #include "io/hdf5.h"
 #include "io/read_file.h"
-#include "io/save_file.h"
 #include "runtime/base/error.h"
+#include "runtime/base/safe_file.h"
 #include "runtime/base/sha256.h"
 
 namespace tandem::io {

@@ -36,7 +36,7 @@ void verify_digest(const KerasWeights&, const std::string& path);
 // the layer's group by their names, `extras` under /tandem, which Keras does not look at.
 std::vector<std::byte> keras_h5_bytes(const std::vector<Layer>&, const std::map<std::string, std::string>& texts,
                                       const std::vector<LayerWeight>& extras = {});
-// The same, saved whole (io/save_file.h).
+// The same, saved whole (runtime/base/safe_file.h).
 void write_keras_h5(const std::string& path, const std::vector<Layer>&, const std::map<std::string, std::string>& texts);
 
 // SHA-256 over, for each weight in order: name, NUL, dtype, NUL, dimensions joined by ',', NUL, little-endian bytes.

@@ -7,8 +7,8 @@
 #include <cstring>
 
 #include "io/file_handle.h"
-#include "io/save_file.h"
 #include "runtime/base/error.h"
+#include "runtime/base/safe_file.h"
 
 namespace tandem::io {
 namespace {

@@ -10,6 +10,7 @@
 
 #include "io/file_handle.h"
 #include "runtime/base/error.h"
+#include "runtime/base/quote.h"
 
 namespace tandem::io {
 
@@ -49,16 +50,6 @@ std::vector<std::uint8_t> read_file(const std::string& path, std::int64_t max_by
   return bytes;
 }
 
-std::string quoted(const std::string& path) {
-  std::string text = "\"";
-  for (const char c : path) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte == 0x7f)
-      text += fmt::format("\\x{:02x}", byte);
-    else
-      text += c;
-  }
-  return text + '"';
-}
+std::string quoted(const std::string& path) { return quote(path, path.size()); }
 
 }  // namespace tandem::io

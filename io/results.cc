@@ -10,8 +10,8 @@
 #include "io/read_file.h"
 #include "io/result_state.h"
 #include "io/result_text.h"
-#include "io/save_file.h"
 #include "runtime/base/error.h"
+#include "runtime/base/safe_file.h"
 
 namespace tandem::io {
 namespace {
@@ -187,11 +187,11 @@ void ResultWriter::finish() {
   if (state_->errors) state_->errors->sync();
   state_->rows->sync();
   state_->flush(true);
-  state_->rows.reset();
   if (is_hdf5_name(state_->options.file)) {
     state_->write_hdf5();
     remove(state_->rows_file);
   }
+  state_->rows.reset();  // and with it the lock
 }
 
 }  // namespace tandem::io

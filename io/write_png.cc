@@ -7,8 +7,8 @@
 #include <memory>
 
 #include "io/read_file.h"
-#include "io/save_file.h"
 #include "runtime/base/error.h"
+#include "runtime/base/safe_file.h"
 
 namespace tandem::io {
 

@@ -10,8 +10,8 @@
 #include <set>
 #include <sstream>
 
-#include "io/save_file.h"
 #include "runtime/base/error.h"
+#include "runtime/base/safe_file.h"
 #include "runtime/memory/memory.h"
 #include "tools/bench_train.h"
 #include "tools/command.h"
@@ -114,13 +114,13 @@ int run(const Options& o, const Console& console) {
   if (o.json == "-")
     print(text);
   else if (!o.json.empty())
-    io::save_file(o.json, std::string_view(text));
+    save_file(o.json, std::string_view(text));
   if (o.json != "-") {
     print(fmt::format("{:.2f} images/s best, {:.2f} median ({:.2f} ms a batch of {}), first result after {:.2f} s, peak {:.0f} MB\n",
                       m.images / f.best(), m.images / f.median(), f.best() * 1e3, m.images, f.load_to_first,
                       static_cast<double>(peak_resident_bytes()) / 1e6));
   }
-  if (!o.profile.empty()) io::save_file(o.profile, std::string_view(json_text(profile_json(m.steps), 1)));
+  if (!o.profile.empty()) save_file(o.profile, std::string_view(json_text(profile_json(m.steps), 1)));
   return 0;
 }
 

@@ -12,8 +12,8 @@
 #include "io/listing.h"
 #include "io/read_file.h"
 #include "io/results.h"
-#include "io/save_file.h"
 #include "runtime/base/error.h"
+#include "runtime/base/safe_file.h"
 #include "runtime/base/sha256.h"
 #include "tools/classifier.h"
 #include "tools/command.h"
@@ -196,7 +196,7 @@ int run(const Options& o, const Console& console) {
                                           .seconds = seconds,
                                           .predicted_now = static_cast<std::size_t>(total - first)},
                                          decode);
-    io::save_file(o.report, std::string_view(page));
+    save_file(o.report, std::string_view(page));
   }
   return failed > 0 && o.strict ? 4 : 0;
 }

@@ -6,8 +6,8 @@
 
 #include "importer/tensor_proto.h"
 #include "io/npy.h"
-#include "io/save_file.h"
 #include "runtime/base/error.h"
+#include "runtime/base/safe_file.h"
 #include "tools/command.h"
 #include "tools/options.h"
 #include "tools/tensor_files.h"
@@ -62,7 +62,7 @@ int run(const Options& o, const Console& console) {
     write_tensor_file(o.output + "/" + names[i] + ".pb", model.graph().value(model.graph().outputs[i]).name, outputs[i]);
     list += model.graph().value(model.graph().outputs[i]).name + "\n";
   }
-  io::save_file(o.output + "/outputs.txt", std::string_view(list));
+  save_file(o.output + "/outputs.txt", std::string_view(list));
   console.info(fmt::format("{} outputs in {}", outputs.size(), o.output));
   return 0;
 }

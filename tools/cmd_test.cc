@@ -6,8 +6,8 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "io/save_file.h"
 #include "runtime/base/error.h"
+#include "runtime/base/safe_file.h"
 #include "tools/backend_case.h"
 #include "tools/command.h"
 #include "tools/options.h"
@@ -49,7 +49,7 @@ int run(const Options& o, const Console& console) {
     records.push_back({{"name", r.name}, {"result", word_of(r.verdict)}, {"reason", r.reason}});
   }
   print(fmt::format("passed {}, failed {}, refused {}\n", count[0], count[1], count[2]));
-  if (!o.json.empty()) io::save_file(o.json, std::string_view(json_text(records, 1)));
+  if (!o.json.empty()) save_file(o.json, std::string_view(json_text(records, 1)));
   return count[1] == 0 ? 0 : 1;
 }
 

@@ -1,5 +1,6 @@
 #include "tools/run_folder.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -9,9 +10,9 @@
 #include "io/checkpoint.h"
 #include "io/keras_h5.h"
 #include "io/read_file.h"
-#include "io/save_file.h"
 #include "models/weights_map.h"
 #include "runtime/base/error.h"
+#include "runtime/base/safe_file.h"
 
 namespace tandem::cli {
 namespace {
@@ -155,6 +156,7 @@ RunFolder::RunFolder(std::string path, const std::string& name, bool goes_on) : 
   std::error_code failed;
   if (goes_on) {
     if (!fs::is_directory(path_, failed)) throw InvalidData(fmt::format("folder {} is not there", io::quoted(path_)));
+    take();
     return;
   }
   for (int n = 1; path_.empty(); ++n) {
@@ -166,13 +168,19 @@ RunFolder::RunFolder(std::string path, const std::string& name, bool goes_on) : 
   }
   if (!failed && !path_.empty()) fs::create_directories(path_, failed);
   if (failed) throw InvalidData(fmt::format("folder {} cannot be made: {}", io::quoted(path_.empty() ? "runs" : path_), failed.message()));
+  take();
   if (fs::exists(file("summary.csv")) || has_checkpoint())
     throw UsageError(fmt::format("option --output: {} holds a run already; --resume goes on with it", io::quoted(path_)));
 }
 
+void RunFolder::take() {
+  lock_ = FileHandle(::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (lock_ && try_lock(lock_) == Lock::kTaken) throw InvalidData(fmt::format("another run is writing into folder {}", io::quoted(path_)));
+}
+
 bool RunFolder::has_checkpoint() const { return fs::exists(checkpoints() + "/last.h5") || fs::exists(checkpoints() + "/previous.h5"); }
 
-void RunFolder::write_text(const std::string& name, const std::string& text) const { io::save_file(file(name), std::string_view(text)); }
+void RunFolder::write_text(const std::string& name, const std::string& text) const { save_file(file(name), std::string_view(text)); }
 
 void RunFolder::write_labels(const std::vector<std::string>& labels) const {
   std::string text;

@@ -10,6 +10,7 @@
 #include "io/tensorboard.h"
 #include "parallel/schedule.h"
 #include "parallel/trainer.h"
+#include "runtime/base/file_handle.h"
 #include "tools/console.h"
 #include "tools/scoring.h"
 
@@ -42,7 +43,7 @@ struct RunState {
 class RunFolder {
  public:
   // Makes the folder. An empty path means runs/NAME-N with the first free N; a folder that holds a run already is
-  // refused; one that goes on must be there.
+  // refused; one that goes on must be there. The folder is locked as long as this lives: InvalidData where another run writes into it.
   RunFolder(std::string path, const std::string& name, bool goes_on);
   const std::string& path() const { return path_; }
   std::string file(const std::string& name) const { return path_ + "/" + name; }
@@ -63,7 +64,10 @@ class RunFolder {
   RunState restore(Trainer& trainer, const std::string& settings, const Console& console) const;
 
  private:
+  void take();
+
   std::string path_;
+  FileHandle lock_;
   std::optional<io::EventFile> events_;
 };
 

@@ -4,6 +4,9 @@
 
 #include <array>
 #include <csignal>
+#include <string_view>
+
+#include "tools/exit_codes.h"
 
 namespace tandem::cli {
 namespace {
@@ -21,7 +24,23 @@ void on_signal(int number) {
   stop = number;
 }
 
+void on_bus_error(int, siginfo_t* info, void*) {
+  if (info->si_code != BUS_ADRERR) return;  // comes again, and then ends the process: the machine's memory failed
+  constexpr std::string_view kText =
+      "tandem: error: a file that is read through memory (a model, or its external data) was made shorter while it was read\n"
+      "copy it before it is changed, or replace it by renaming another file over it\n";
+  [[maybe_unused]] const auto written = ::write(STDERR_FILENO, kText.data(), kText.size());
+  _exit(kModel);
+}
+
 }  // namespace
+
+void report_bus_errors() {
+  struct sigaction action = {};
+  action.sa_sigaction = on_bus_error;
+  action.sa_flags = SA_SIGINFO | static_cast<int>(SA_RESETHAND);
+  sigaction(SIGBUS, &action, nullptr);
+}
 
 SignalWatch::SignalWatch() {
   stop = 0;

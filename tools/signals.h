@@ -1,4 +1,4 @@
-// What signals ask of a run that can stop between two steps.
+// What signals ask of a run that can stop between two steps, and what SIGBUS means.
 #pragma once
 
 namespace tandem::cli {
@@ -15,5 +15,9 @@ class SignalWatch {
   int stop_signal() const;  // 0: none came
   bool take_save() const;   // SIGHUP came since the last call
 };
+
+// From here on a mapped file that is made shorter in the moment of reading ends the process with an error and exit code 3 instead of SIGBUS (what is
+// shorter before that, MappedFile notices).
+void report_bus_errors();
 
 }  // namespace tandem::cli

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -153,6 +154,41 @@ TEST_F(ExternalTest, ModelFilesMustBeRegularAndBelowTwoGiB) {
     ADD_FAILURE();
   } catch (const InvalidModel& e) {
     EXPECT_NE(std::string(e.what()).find("external data"), std::string::npos);
+  }
+}
+
+TEST_F(ExternalTest, SmallTensorsDoNotNeedTheFileAnyMore) {
+  OnnxModel m = one_node("Add", 17, {{4}}, {});
+  m.graph.nodes[0].inputs.push_back("w");
+  m.graph.initializers = {external_tensor("w", 1, {4}, {{"location", "w.bin"}})};
+  put(model_, model_bytes(m));
+  const fs::path data = model_.parent_path() / "w.bin";
+  put(data, std::string(12, '\0') + std::string("\0\0\x80\x3f", 4));
+  const Graph graph = import_file(model_);
+  fs::resize_file(data, 0);
+  const auto w = std::find_if(graph.values.begin(), graph.values.end(), [](const Value& v) { return v.name == "w"; });
+  ASSERT_NE(w, graph.values.end());
+  EXPECT_EQ(w->constant.to_doubles(), (std::vector<double>{0, 0, 0, 1}));
+}
+
+TEST_F(ExternalTest, AFileThatBecomesShorterIsNoticedBeforeItIsRead) {
+  constexpr std::int64_t kMany = 64 << 10;  // large enough to stay in the file
+  OnnxModel m = one_node("Add", 17, {{kMany}}, {});
+  m.graph.nodes[0].inputs.push_back("w");
+  m.graph.initializers = {external_tensor("w", 1, {kMany}, {{"location", "w.bin"}})};
+  put(model_, model_bytes(m));
+  const fs::path data = model_.parent_path() / "w.bin";
+  put(data, std::string(4 * kMany, 'a'));
+  const Graph graph = import_file(model_);
+  const auto w = std::find_if(graph.values.begin(), graph.values.end(), [](const Value& v) { return v.name == "w"; });
+  ASSERT_NE(w, graph.values.end());
+  EXPECT_EQ(w->constant.made().size(), kMany);
+  fs::resize_file(data, 100);
+  try {
+    w->constant.made();
+    FAIL() << "not noticed";
+  } catch (const InvalidModel& e) {
+    EXPECT_NE(e.message().find("\"w.bin\" was made shorter while it was in use: 100 bytes"), std::string::npos) << e.message();
   }
 }
 

@@ -8,9 +8,9 @@
 #include "io/dataset.h"
 #include "io/hdf5.h"
 #include "io/npy.h"
-#include "io/save_file.h"
 #include "io/write_png.h"
 #include "runtime/base/error.h"
+#include "runtime/base/safe_file.h"
 #include "tests/io/message_of.h"
 #include "tests/support/files.h"
 

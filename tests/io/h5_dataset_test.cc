@@ -4,8 +4,8 @@
 
 #include <cstdio>
 
-#include "io/save_file.h"
 #include "runtime/base/error.h"
+#include "runtime/base/safe_file.h"
 
 namespace tandem::io {
 namespace {

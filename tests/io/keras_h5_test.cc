@@ -9,8 +9,8 @@
 #include <sstream>
 
 #include "io/hdf5.h"
-#include "io/save_file.h"
 #include "runtime/base/error.h"
+#include "runtime/base/safe_file.h"
 #include "runtime/base/sha256.h"
 #include "tests/support/files.h"
 

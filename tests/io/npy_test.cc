@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "io/npz.h"
-#include "io/save_file.h"
 #include "runtime/base/error.h"
+#include "runtime/base/safe_file.h"
 #include "tests/io/image_files.h"
 #include "tests/io/message_of.h"
 #include "tests/support/files.h"

@@ -10,8 +10,8 @@
 #include <limits>
 
 #include "io/hdf5.h"
-#include "io/save_file.h"
 #include "runtime/base/error.h"
+#include "runtime/base/safe_file.h"
 #include "tests/io/message_of.h"
 #include "tests/support/files.h"
 

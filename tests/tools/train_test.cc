@@ -19,8 +19,8 @@
 
 #include "io/checkpoint.h"
 #include "io/hdf5.h"
-#include "io/save_file.h"
 #include "io/write_png.h"
+#include "runtime/base/safe_file.h"
 #include "tests/support/files.h"
 #include "tests/support/subprocess.h"
 
@@ -383,7 +383,7 @@ TEST(Train, ABatchWithoutALossIsPassedOverWhenAskedFor) {
   const io::H5Image image;
   image.root().write("x", x);
   image.root().write("y", y);
-  io::save_file(folder / "data.h5", image.bytes());
+  save_file(folder / "data.h5", image.bytes());
   const Words run = {"train", small_network(), folder / "data.h5", "--preprocess", "none", "--batch", "2", "--lr", "0.01"};
   const Finished stopped = run_tandem(run + Words{"--output", folder / "stopped"});
   EXPECT_EQ(stopped.code, 1) << stopped.err;

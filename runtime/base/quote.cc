@@ -1,20 +1,19 @@
-#include "importer/quote.h"
+#include "runtime/base/quote.h"
 
 #include <fmt/format.h>
 
 namespace tandem {
 
-std::string quote(std::string_view name) {
-  constexpr std::size_t kShown = 200;
+std::string quote(std::string_view name, std::size_t shown) {
   std::string out = "\"";
-  for (const char c : name.substr(0, kShown)) {
+  for (const char c : name.substr(0, shown)) {
     const auto byte = static_cast<unsigned char>(c);
     if (byte < 0x20 || byte == 0x7f)
       out += fmt::format("\\x{:02x}", byte);
     else
       out += c;
   }
-  out += name.size() > kShown ? "...\"" : "\"";
+  out += name.size() > shown ? "...\"" : "\"";
   return out;
 }
 

@@ -6,7 +6,7 @@
 
 namespace tandem {
 
-// "name" with the quotes; at most about 200 characters.
-std::string quote(std::string_view name);
+// "name" with the quotes; what is longer than `shown` bytes is cut.
+std::string quote(std::string_view name, std::size_t shown = 200);
 
 }  // namespace tandem
