@@ -21,6 +21,21 @@ namespace tandem {
 namespace {
 
 constexpr std::uint64_t kDataAlignment = 64;
+constexpr std::uint32_t kNodeMetadata = 9, kGraphMetadata = 16, kModelMetadata = 14;  // onnx.proto, metadata_props
+constexpr const char* kProducer = "tandem";
+constexpr const char* kOriginKey = "tandem.origin";
+
+// A StringStringEntryProto.
+std::string text_entry(std::string_view key, std::string_view value) {
+  std::string entry;
+  wire::append_bytes(entry, 1, key);
+  wire::append_bytes(entry, 2, value);
+  return entry;
+}
+
+void append_metadata(std::string& message, std::uint32_t field, const FileRecord::Metadata& metadata) {
+  for (const auto& [key, value] : metadata) wire::append_bytes(message, field, text_entry(key, value));
+}
 
 bool is_half(DType t) { return t == DType::kF16 || t == DType::kBF16; }
 
@@ -51,7 +66,7 @@ std::string value_info(const std::string& name, DType dtype, const Declared& dec
 // Writes graphs; one for a model, so that names are unique over the branches of Ifs too.
 class GraphWriter {
  public:
-  explicit GraphWriter(std::int64_t opset) : opset_(opset) {}
+  GraphWriter(std::int64_t opset, const FileRecord* record) : opset_(opset), record_(record) {}
 
   struct Written {
     std::string message;             // GraphProto without initialisers
@@ -72,6 +87,7 @@ class GraphWriter {
     w.message += nodes_after;
     for (const ValueId id : graph.outputs) use(graph, id, w);
     wire::append_bytes(w.message, 2, graph.name.empty() ? "tandem" : graph.name);
+    if (record_) append_metadata(w.message, kGraphMetadata, record_->graph);
     return w;
   }
 
@@ -118,8 +134,15 @@ class GraphWriter {
       wire::append_bytes(message, 3, written.name);
       wire::append_bytes(message, 4, written.op);
       for (const auto& [name, value] : written.attributes) wire::append_bytes(message, 5, attribute(name, value, written, w));
+      // Older than IR 10 the fields are unknown ones, which readers pass over.
+      if (const auto* metadata = metadata_of(graph, node)) append_metadata(message, kNodeMetadata, *metadata);
       wire::append_bytes(w.message, 1, message);
     }
+  }
+
+  const FileRecord::Metadata* metadata_of(const Graph& graph, const Node& node) const {
+    const auto made = std::find_if(node.outputs.begin(), node.outputs.end(), [](ValueId id) { return id != kNoValue; });
+    return record_ ? record_->node(node.name, made == node.outputs.end() ? std::string() : graph.value(*made).name) : nullptr;
   }
 
   static std::string name_of_value(const Written& w, ValueId id) { return id == kNoValue ? std::string() : w.names[static_cast<std::size_t>(id)]; }
@@ -202,45 +225,45 @@ class GraphWriter {
   }
 
   const std::int64_t opset_;
+  const FileRecord* const record_;
   std::set<std::string> names_;
 };
+
+// Who exported the network first: kept when tandem writes it again. Empty for what tandem made.
+std::string origin_of(const Graph& graph) {
+  const Origin& o = graph.origin;
+  if (o.producer == kProducer || o.opset == 0) return "";
+  return fmt::format("{}{}{}, opset {}, IR {}", o.producer.empty() ? "unknown" : o.producer, o.producer_version.empty() ? "" : " ",
+                     o.producer_version, o.opset, o.ir_version);
+}
 
 std::int64_t ir_of(std::int64_t opset) { return opset <= 18 ? 8 : opset <= 20 ? 9 : opset <= 22 ? 10 : opset == 23 ? 11 : 12; }
 
 std::string model_message(const Graph& graph, std::int64_t opset) {
   std::string out, set;
   wire::append_integer(out, 1, static_cast<std::uint64_t>(ir_of(opset)));
-  wire::append_bytes(out, 2, "tandem");
+  wire::append_bytes(out, 2, kProducer);
+  wire::append_bytes(out, 3, TANDEM_VERSION);
   wire::append_bytes(set, 1, "");
   wire::append_integer(set, 2, static_cast<std::uint64_t>(opset));
   wire::append_bytes(out, 8, set);
-  for (const auto& [key, value] : graph.metadata) {
-    std::string entry;
-    wire::append_bytes(entry, 1, key);
-    wire::append_bytes(entry, 2, value);
-    wire::append_bytes(out, 14, entry);
-  }
+  auto metadata = graph.metadata;
+  if (const std::string origin = origin_of(graph); !origin.empty()) metadata.emplace(kOriginKey, origin);
+  append_metadata(out, kModelMetadata, metadata);
   return out;
-}
-
-std::string external_entry(std::string_view key, std::string_view value) {
-  std::string entry;
-  wire::append_bytes(entry, 1, key);
-  wire::append_bytes(entry, 2, value);
-  return entry;
 }
 
 // Writes the constants to their own file and gives the TensorProtos that point there.
 std::vector<std::string> write_data_file(const Graph& graph, const GraphWriter::Written& w, const std::filesystem::path& file) {
   std::vector<std::string> headers;
-  SafeFile out(file);
+  SafeFile out(file.string());
   for (const ValueId id : w.constants) {
     const Tensor& tensor = graph.value(id).constant;
     out.write(std::string((kDataAlignment - out.written() % kDataAlignment) % kDataAlignment, '\0'));
     std::string header = tensor_header(w.names[static_cast<std::size_t>(id)], tensor);
-    wire::append_bytes(header, 13, external_entry("location", file.filename().string()));
-    wire::append_bytes(header, 13, external_entry("offset", std::to_string(out.written())));
-    wire::append_bytes(header, 13, external_entry("length", std::to_string(tensor.bytes())));
+    wire::append_bytes(header, 13, text_entry("location", file.filename().string()));
+    wire::append_bytes(header, 13, text_entry("offset", std::to_string(out.written())));
+    wire::append_bytes(header, 13, text_entry("length", std::to_string(tensor.bytes())));
     wire::append_integer(header, 14, 1);
     headers.push_back(std::move(header));
     out.write(data_of(tensor));
@@ -248,7 +271,7 @@ std::vector<std::string> write_data_file(const Graph& graph, const GraphWriter::
   out.commit();
   // The digest by which a data file that was changed or exchanged is refused.
   const std::string digest = sha1_hex(MappedFile::open(file, std::numeric_limits<std::int64_t>::max())->bytes());
-  for (std::string& header : headers) wire::append_bytes(header, 13, external_entry("checksum", digest));
+  for (std::string& header : headers) wire::append_bytes(header, 13, text_entry("checksum", digest));
   return headers;
 }
 
@@ -287,7 +310,7 @@ void write_model(SafeFile& out, const Graph& graph, const GraphWriter::Written& 
 void write_onnx(const Graph& graph, const std::filesystem::path& target, const ExportOptions& options) {
   const std::int64_t oldest = oldest_opset(graph), opset = options.opset == 0 ? oldest : options.opset;
   if (opset < oldest || opset > 24) throw Unsupported(fmt::format("this network can be written with opset {} to 24, not {}", oldest, opset));
-  GraphWriter writer(opset);
+  GraphWriter writer(opset, options.record);
   const GraphWriter::Written w = writer.main_graph(graph);
   std::uint64_t bytes = w.message.size();
   std::vector<std::string> headers;
@@ -303,7 +326,7 @@ void write_onnx(const Graph& graph, const std::filesystem::path& target, const E
     data_file += ".data";
     headers = write_data_file(graph, w, data_file);
   }
-  SafeFile out(target);
+  SafeFile out(target.string());
   write_model(out, graph, w, model_message(graph, opset), headers, external);
   out.commit();
 }

@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 #include "importer/declared.h"
 #include "importer/limits.h"
+#include "importer/newer_fields.h"
 #include "importer/rules.h"
 #include "runtime/base/error.h"
 #include "runtime/base/quote.h"
@@ -140,6 +142,7 @@ void GraphBuilder::add_operator(const onnx::NodeProto& proto, const NodeOrder& o
     const bool left_out = name.empty() || (i > 0 && drops_unread(node.op) && !order.read.contains(name));
     node.outputs.push_back(left_out ? kNoValue : add_output(name));
   }
+  record_metadata(proto, node);
   node.attributes.erase("consumed_inputs");  // a hint for in-place execution, long gone
   NodeRewrite rewrite(editor_, std::move(node), scope_.opsets->onnx, file_.options);
   const OperatorForm* form = find_form(proto.op_type());
@@ -187,7 +190,14 @@ void GraphBuilder::add_if(const onnx::NodeProto& proto) {
     editor_.set_fact(node.outputs.back(),
                      {fact(0).type == fact(1).type ? fact(0).type : DType::kNone, fact(0).rank == fact(1).rank ? fact(0).rank : -1});
   }
+  record_metadata(proto, node);
   editor_.push(std::move(node));
+}
+
+void GraphBuilder::record_metadata(const onnx::NodeProto& proto, const Node& node) {
+  if (!file_.options.record) return;
+  const auto made = std::find_if(node.outputs.begin(), node.outputs.end(), [](ValueId id) { return id != kNoValue; });
+  file_.options.record->add_node(node.name, made == node.outputs.end() ? std::string() : editor_.graph.value(*made).name, metadata_of(proto));
 }
 
 Attributes GraphBuilder::call_attributes(const onnx::NodeProto& proto, const Function& function) {

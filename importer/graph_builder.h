@@ -54,6 +54,7 @@ class GraphBuilder {
   void add_operator(const onnx::NodeProto& proto, const NodeOrder& order);
   void add_if(const onnx::NodeProto& proto);
   void inline_function(const onnx::NodeProto& proto, const Function& function);
+  void record_metadata(const onnx::NodeProto& proto, const Node& node);
   Attributes call_attributes(const onnx::NodeProto& proto, const Function& function);
 
   std::vector<ValueId> operands(const onnx::NodeProto& proto);

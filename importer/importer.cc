@@ -17,7 +17,9 @@ Graph import(wire::Bytes bytes, std::shared_ptr<const MappedFile> owner, Externa
         fmt::format("the model has {} bytes, more than {}; export the weights as external data", bytes.size(), options.max_file_bytes));
   const ModelFile file = parse_model(bytes, std::move(owner), options);
   refuse_unknown_operators(file);
-  return build_graph(file, external);
+  Graph graph = build_graph(file, external);
+  if (options.record) options.record->data_files = external.paths();
+  return graph;
 }
 
 }  // namespace

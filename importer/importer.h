@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <span>
 
+#include "importer/file_record.h"
 #include "runtime/graph/graph.h"
 
 namespace tandem {
@@ -23,6 +24,8 @@ struct ImportOptions {
   bool as_written = false;
   // Largest model file in bytes, external data not counted. Protobuf ends at 2 GiB.
   std::uint64_t max_file_bytes = (std::uint64_t{1} << 31) - 1;
+  // Where given: is filled (file_record.h).
+  FileRecord* record = nullptr;
 };
 
 // The graph of a model file. Constants may be views of the mapped file and keep it mapped.

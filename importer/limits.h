@@ -12,6 +12,7 @@ inline constexpr std::size_t kNodes = 200'000;                 // of a file, sub
 inline constexpr std::size_t kTensors = 200'000;               // initialisers and tensor attributes of a file
 inline constexpr std::size_t kFields = 2'000'000;              // strings and messages of a file without its tensors
 inline constexpr std::size_t kBytesBesideTensors = 32u << 20;  // of the message that protobuf parses
+inline constexpr std::size_t kMetadataBytes = 4u << 20;        // of it, metadata of graphs and nodes; more is left out
 inline constexpr std::size_t kNameBytes = 4096;                // a name of a node, value, operator, attribute or domain
 inline constexpr int kSubgraphDepth = 16;                      // If in If
 inline constexpr int kFunctionDepth = 64;                      // function calling function

@@ -115,8 +115,9 @@ ModelFile parse_model(wire::Bytes bytes, std::shared_ptr<const MappedFile> owner
   file.options = options;
   file.owner = std::move(owner);
   {
-    StrippedModel stripped = strip_model(bytes);
+    StrippedModel stripped = strip_model(bytes, options.record != nullptr);
     file.tensors = std::move(stripped.tensors);
+    file.metadata_left_out = stripped.metadata_left_out;
     if (!file.proto.ParseFromString(stripped.message)) throw InvalidModel("the file is no ONNX model, or it is damaged");
   }
   file.opsets = read_opsets(file.proto.opset_import());

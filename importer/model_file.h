@@ -36,6 +36,7 @@ struct ModelFile {
   std::shared_ptr<const MappedFile> owner;  // holds their bytes; null: copy them
   Opsets opsets;
   std::map<FunctionKey, Function> functions;
+  bool metadata_left_out = false;  // strip.h
   ImportOptions options;
 
   const Function* function_of(const onnx::NodeProto&) const;  // null: an operator

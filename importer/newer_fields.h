@@ -3,6 +3,7 @@
 
 #include <onnx/onnx_pb.h>
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -13,5 +14,8 @@ std::string overload_of(const onnx::NodeProto& node);
 std::string overload_of(const onnx::FunctionProto& function);
 // Attributes of a function that have a value when the call gives none (FunctionProto.attribute_proto, IR 9). Throws InvalidModel when malformed.
 std::vector<onnx::AttributeProto> attribute_defaults(const onnx::FunctionProto& function);
+// metadata_props (IR 10); what is malformed is left out.
+std::map<std::string, std::string> metadata_of(const onnx::NodeProto& node);
+std::map<std::string, std::string> metadata_of(const onnx::GraphProto& graph);
 
 }  // namespace tandem

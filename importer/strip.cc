@@ -10,7 +10,7 @@
 namespace tandem {
 namespace {
 
-enum class Kind : std::uint8_t { kModel, kGraph, kNode, kAttribute, kFunction, kSparse, kTensor, kLeaf, kName };
+enum class Kind : std::uint8_t { kModel, kGraph, kNode, kAttribute, kFunction, kSparse, kTensor, kLeaf, kName, kMetadata };
 
 // Field numbers of onnx.proto that are kept, and what they hold; all others are dropped. kLeaf is copied as it is.
 struct Rule {
@@ -19,9 +19,10 @@ struct Rule {
 };
 constexpr Rule kModelRules[] = {{1, Kind::kLeaf},  {2, Kind::kName}, {3, Kind::kName},  {4, Kind::kName},     {5, Kind::kLeaf},
                                 {7, Kind::kGraph}, {8, Kind::kLeaf}, {14, Kind::kLeaf}, {25, Kind::kFunction}};
-constexpr Rule kGraphRules[] = {{1, Kind::kNode}, {2, Kind::kName}, {5, Kind::kTensor}, {11, Kind::kLeaf}, {12, Kind::kLeaf}, {15, Kind::kSparse}};
+constexpr Rule kGraphRules[] = {{1, Kind::kNode},  {2, Kind::kName},    {5, Kind::kTensor},   {11, Kind::kLeaf},
+                                {12, Kind::kLeaf}, {15, Kind::kSparse}, {16, Kind::kMetadata}};
 constexpr Rule kNodeRules[] = {{1, Kind::kName},      {2, Kind::kName}, {3, Kind::kName}, {4, Kind::kName},
-                               {5, Kind::kAttribute}, {7, Kind::kName}, {8, Kind::kName}};
+                               {5, Kind::kAttribute}, {7, Kind::kName}, {8, Kind::kName}, {9, Kind::kMetadata}};
 constexpr Rule kAttributeRules[] = {{1, Kind::kName},   {2, Kind::kLeaf},  {3, Kind::kLeaf},  {4, Kind::kLeaf},    {5, Kind::kTensor},
                                     {6, Kind::kGraph},  {7, Kind::kLeaf},  {8, Kind::kLeaf},  {9, Kind::kLeaf},    {10, Kind::kTensor},
                                     {11, Kind::kGraph}, {20, Kind::kLeaf}, {21, Kind::kName}, {22, Kind::kSparse}, {23, Kind::kSparse}};
@@ -50,6 +51,8 @@ std::span<const Rule> rules_of(Kind kind) {
 
 class Stripper {
  public:
+  explicit Stripper(bool metadata) : keeps_metadata_(metadata) {}
+
   StrippedModel result;
 
   // Recursion is bounded: every cycle in the rules goes through a graph, and graphs nest at most kSubgraphDepth deep.
@@ -73,6 +76,7 @@ class Stripper {
       if (holds == Kind::kLeaf) copy_number(out, field);
       return;  // a message or string with another wire type is an unknown field to protobuf
     }
+    if (holds == Kind::kMetadata) return copy_metadata(out, field);
     if (holds == Kind::kNode) count(nodes_, limits::kNodes, "nodes");
     if (holds == Kind::kName && field.bytes.size() > limits::kNameBytes) {
       throw InvalidModel(
@@ -86,6 +90,15 @@ class Stripper {
     } else {
       append(out, field.number, strip(field.bytes, holds, depth));
     }
+  }
+
+  void copy_metadata(std::string& out, const wire::Field& field) {
+    if (!keeps_metadata_) return;
+    metadata_bytes_ += field.bytes.size();
+    if (metadata_bytes_ <= limits::kMetadataBytes)
+      append(out, field.number, field.text());
+    else
+      result.metadata_left_out = true;
   }
 
   std::string tensor_stub(wire::Bytes tensor) {
@@ -118,13 +131,14 @@ class Stripper {
     if (++counter > limit) throw InvalidModel(fmt::format("the model has more than {} {}", limit, what));
   }
 
-  std::size_t fields_ = 0, nodes_ = 0, tensors_ = 0, bytes_ = 0;
+  const bool keeps_metadata_;
+  std::size_t fields_ = 0, nodes_ = 0, tensors_ = 0, bytes_ = 0, metadata_bytes_ = 0;
 };
 
 }  // namespace
 
-StrippedModel strip_model(wire::Bytes file) {
-  Stripper stripper;
+StrippedModel strip_model(wire::Bytes file, bool metadata) {
+  Stripper stripper(metadata);
   stripper.result.message = stripper.strip(file, Kind::kModel, 0);
   if (stripper.result.message.size() > limits::kBytesBesideTensors)
     throw InvalidModel(fmt::format("the model holds more than {} MiB beside its tensors", limits::kBytesBesideTensors >> 20));

@@ -14,10 +14,12 @@ struct StrippedModel {
   // number in `tensors` (tensor_number).
   std::string message;
   std::vector<wire::Bytes> tensors;  // the TensorProto messages, inside the file
+  bool metadata_left_out = false;    // there was more than limits::kMetadataBytes
 };
 
 // Throws InvalidModel when the bytes are no protobuf message or break a limit (limits.h).
-StrippedModel strip_model(wire::Bytes file);
+// `metadata`: metadata_props of graphs and nodes stay too.
+StrippedModel strip_model(wire::Bytes file, bool metadata = false);
 
 // The number that strip_model wrote into a TensorProto's raw_data.
 std::size_t tensor_number(std::string_view raw_data);

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "importer/exporter.h"
+#include "importer/importer.h"
 #include "models/trainable.h"
 #include "runtime/base/error.h"
 #include "runtime/graph/infer.h"
@@ -86,7 +87,10 @@ void put_new_head(Graph& graph, const Options& o, const Console& console) {
 
 int run(const Options& o, const Console& console) {
   if (o.trainable && o.inference) throw UsageError("--trainable and --inference contradict each other: give one of them");
-  const Model model = Model::from_file(o.model);
+  FileRecord record;
+  ImportOptions import;
+  import.record = &record;
+  const Model model(std::make_shared<const Graph>(import_file(o.model, import)));
   Graph graph = model.graph();
   int count = 0;
   const std::string size_text = o.preprocess.image_size.substr(0, o.preprocess.image_size.find('x'));
@@ -104,7 +108,7 @@ int run(const Options& o, const Console& console) {
     const std::int64_t classes = with_context([&] { return o.model; }, [&] { return class_count(graph, size); });
     graph.metadata["tandem.labels"] = io::labels_json(resolve_labels(graph, o.preprocess, classes));
   }
-  write_onnx(graph, o.output, {.opset = o.opset});
+  write_onnx(graph, o.output, {.opset = o.opset, .record = &record});
   console.info(fmt::format("{}: {} nodes, {} folded into convolutions{}", o.output, graph.nodes.size(), count,
                            graph.metadata.count("tandem.preprocess") ? ", preprocessing recorded" : ""));
   if (o.trainable)

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <optional>
 
+#include "importer/importer.h"
 #include "io/file_digest.h"
 #include "io/image.h"
 #include "io/listing.h"
@@ -35,25 +36,14 @@ struct Options {
   RunFlags run;
 };
 
-// Of all constants: external data is in it.
-std::string constants_digest(const Graph& graph) {
-  Sha256 sha;
-  for (const Value& v : graph.values) {
-    if (!v.known()) continue;
-    const Tensor made = v.constant.made();
-    sha.update(made.data(), made.bytes());
-  }
-  return sha.hex();
-}
-
 // What decides a row's bytes: the network, its weights, and the options that change numbers. Devices, threads and workers do not, nor does the
 // batch where images are independent.
-std::vector<std::pair<std::string, std::string>> settings(const Options& o, const Graph& graph, const io::Preprocess& p,
+std::vector<std::pair<std::string, std::string>> settings(const Options& o, const std::vector<std::string>& data_files, const io::Preprocess& p,
                                                           const std::vector<std::string>& labels, bool independent) {
   Sha256 names;
   names.update(io::labels_json(labels));
   std::vector<std::pair<std::string, std::string>> all = {{"model", io::file_sha256(o.model)}};
-  all.emplace_back("constants", constants_digest(graph));
+  for (const std::string& file : data_files) all.emplace_back("data", io::file_sha256(file));
   for (const auto& [name, value] :
        std::initializer_list<std::pair<const char*, std::string>>{{"layer", o.layer},
                                                                   {"precision", o.run.precision},
@@ -127,7 +117,10 @@ int run(const Options& o, const Console& console) {
   if (!o.report.empty() && !o.report.ends_with(".html"))
     throw UsageError(fmt::format("--report: expected a name ending in .html, found {}", io::quoted(o.report)));
   const bool plain = type == OutputType::kFeatures;
-  const Model model = Model::from_file(o.model);
+  FileRecord record;
+  ImportOptions import;
+  import.record = &record;
+  const Model model(std::make_shared<const Graph>(import_file(o.model, import)));
   const io::Preprocess p = resolve_preprocess(model.graph(), o.preprocess, console);
   const io::Listing inputs = io::list_inputs(o.input, o.recursive);
   const Classifier classifier(model, options, batch_shape(model.graph(), p, 1), type, o.layer);
@@ -143,10 +136,12 @@ int run(const Options& o, const Console& console) {
                            .value = plain                         ? "feature"
                                     : type == OutputType::kLogits ? "logit"
                                                                   : "prob",
-                           .settings = settings(o, model.graph(), p, labels, independent),
+                           .settings = settings(o, record.data_files, p, labels, independent),
                            .go_on = o.go_on,
                            .kept_row = nullptr,
                            .kept_failure = nullptr};
+  std::optional<SafeFile> report_file;  // opened now: a folder that cannot be written to is said before the work
+  if (!o.report.empty()) report_file.emplace(o.report);
   PredictReport report(inputs.paths.size());
   if (!o.report.empty()) {
     result.kept_row = [&](std::size_t i, const std::string& label, float value) { report.row(i, label, value); };
@@ -182,21 +177,21 @@ int run(const Options& o, const Console& console) {
   const std::size_t failed = writer.failed();
   console.info(fmt::format("{} images, {} failed, {:.1f} img/s", total - static_cast<std::int64_t>(failed), failed,
                            static_cast<double>(total - first) / std::max(seconds, 1e-9)));
-  if (!o.report.empty()) {
-    const std::string page = report.html(inputs,
-                                         {.model = o.model,
-                                          .input = o.input,
-                                          .result = o.out,
-                                          .value = result.value,
-                                          .settings = {{"precision", o.run.precision},
-                                                       {"devices", std::to_string(options.devices.size())},
-                                                       {"threads", std::to_string(classifier.predictor().threads())},
-                                                       {"batch", std::to_string(classifier.batch(o.batch))},
-                                                       {"preprocessing", io::to_json(p)}},
-                                          .seconds = seconds,
-                                          .predicted_now = static_cast<std::size_t>(total - first)},
-                                         decode);
-    save_file(o.report, std::string_view(page));
+  if (report_file) {
+    report_file->write(report.html(inputs,
+                                   {.model = o.model,
+                                    .input = o.input,
+                                    .result = o.out,
+                                    .value = result.value,
+                                    .settings = {{"precision", o.run.precision},
+                                                 {"devices", std::to_string(options.devices.size())},
+                                                 {"threads", std::to_string(classifier.predictor().threads())},
+                                                 {"batch", std::to_string(classifier.batch(o.batch))},
+                                                 {"preprocessing", io::to_json(p)}},
+                                    .seconds = seconds,
+                                    .predicted_now = static_cast<std::size_t>(total - first)},
+                                   decode));
+    report_file->commit();
   }
   return failed > 0 && o.strict ? 4 : 0;
 }

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "importer/importer.h"
 #include "io/batch_source.h"
 #include "io/read_file.h"
 #include "runtime/base/error.h"
@@ -133,14 +134,16 @@ int run(TrainOptions& o, const Console& console) {
   if (!o.resume.empty() && !o.output.empty()) throw UsageError("--resume and --output contradict each other: a run goes on in its own folder");
   set_checkpoints(o.checkpoint_every, o.loop);
   const RunOptions options = o.run.resolve(console);
-  const Model model = Model::from_file(o.model);
-  const io::Preprocess p = resolve_preprocess(model.graph(), o.preprocess, console);
+  FileRecord record;
+  ImportOptions import;
+  import.record = &record;
+  Graph model = import_file(o.model, import);
+  const io::Preprocess p = resolve_preprocess(model, o.preprocess, console);
   const Data data = open_data(o, p);
   const DataClasses classes = classes_of(*data.training, o.wants_values());
   const auto seed = static_cast<std::uint64_t>(o.run.seed);
-  Graph recorded = model.graph();
-  recorded.metadata["tandem.preprocess"] = io::to_json(p);
-  TrainSetup setup = make_setup(recorded, classes, o.training, seed, console);
+  model.metadata["tandem.preprocess"] = io::to_json(p);
+  TrainSetup setup = make_setup(model, classes, o.training, seed, console);
   const CpuInfo cpu = CpuInfo::detect();
   set_run_options(setup, options, cpu);
   setup.options.saves = true;
@@ -206,7 +209,7 @@ int run(TrainOptions& o, const Console& console) {
     return signals.stop_signal() == SIGINT ? 130 : 143;
   }
   const Graph trained = trainer.trained(o.loop.averaged);
-  folder.write_model(trained);
+  folder.write_model(trained, record);
   folder.write_weights(trained, "weights.h5", console);
   console.info(fmt::format("done: {}", folder.path()));
   return 0;

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "importer/exporter.h"
+#include "importer/importer.h"
 #include "io/keras_h5.h"
 #include "models/weights_map.h"
 #include "runtime/base/error.h"
@@ -94,8 +95,10 @@ struct LoadFlags {
 int load(const LoadFlags& o, const Console& console) {
   auto file = io::read_keras_h5(o.weights);
   io::verify_digest(file, o.weights);
-  const Model model = Model::from_file(o.model);
-  Graph graph = model.graph();
+  FileRecord record;
+  ImportOptions import;
+  import.record = &record;
+  Graph graph = import_file(o.model, import);
   const models::Match match = o.match == "name" ? models::Match::kName : o.match == "order" ? models::Match::kOrder : models::Match::kAuto;
   const auto report = with_context([&] { return o.weights; },
                                    [&] {
@@ -109,7 +112,7 @@ int load(const LoadFlags& o, const Console& console) {
     text += fmt::format("mismatched {} {} <- {} {}\n", pair.parameter, to_string(pair.expected), pair.weight, to_string(pair.found));
   for (const std::string& name : report.missing) text += fmt::format("missing    {}\n", name);
   for (const std::string& name : report.unused) text += fmt::format("unused     {}\n", name);
-  write_onnx(graph, o.output);
+  write_onnx(graph, o.output, {.record = &record});
   print(printable(text, 600));
   console.info(fmt::format("{}: {} tensors by {}, {} missing, {} of another shape, {} unused", o.output, report.used.size(),
                            report.match == models::Match::kName ? "name" : "order", report.missing.size(), report.mismatched.size(),

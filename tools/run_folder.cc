@@ -212,7 +212,7 @@ void RunFolder::write_weights(const Graph& graph, const std::string& name, const
     console.warn(fmt::format("{} is not written: {}", name, reason.substr(0, reason.find('\n'))));
 }
 
-void RunFolder::write_model(const Graph& graph) const { write_onnx(graph, file("model.onnx")); }
+void RunFolder::write_model(const Graph& graph, const FileRecord& record) const { write_onnx(graph, file("model.onnx"), {.record = &record}); }
 
 void RunFolder::save(const Trainer& trainer, const RunState& state, const std::string& settings) const {
   const Graph graph = trainer.trained();

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "importer/file_record.h"
 #include "io/batch_source.h"
 #include "io/tensorboard.h"
 #include "parallel/schedule.h"
@@ -56,7 +57,8 @@ class RunFolder {
   void write_history(const std::vector<EpochRow>& rows);
   // The graph's weights for Keras; says why where they have no Keras names.
   void write_weights(const Graph& graph, const std::string& name, const Console& console) const;
-  void write_model(const Graph& graph) const;
+  // `record`: of the file that the network came from.
+  void write_model(const Graph& graph, const FileRecord& record) const;
 
   // `settings`: what a run that goes on must agree with.
   void save(const Trainer& trainer, const RunState& state, const std::string& settings) const;

@@ -47,6 +47,76 @@ TEST(Export, ReadsBackEqual) {
   EXPECT_EQ(content(file), content(again));
 }
 
+TEST(Export, WhereANetworkCameFromIsKept) {
+  const TemporaryFolder folder;
+  OnnxModel model = scaled();
+  write_onnx(import_text(model_bytes(model)), folder / "m.onnx");
+  Graph back = import_file(folder / "m.onnx");
+  EXPECT_EQ(back.metadata.at("tandem.origin"), "test, opset 17, IR 8");
+  write_onnx(back, folder / "n.onnx");
+  back = import_file(folder / "n.onnx");
+  EXPECT_EQ(back.metadata.at("tandem.origin"), "test, opset 17, IR 8");
+  EXPECT_EQ(back.origin.producer, "tandem");
+  EXPECT_NE(back.origin.producer_version, "");
+}
+
+// What torch's exporter writes beside its nodes goes through import and export, also where passes make one node of two.
+TEST(Export, MetadataOfModelGraphAndNodesIsKept) {
+  const TemporaryFolder folder;
+  OnnxModel model = scaled();
+  model.metadata = {{"author", "x"}};
+  model.graph.metadata = {{"of", "graph"}};
+  model.graph.nodes[0].name = "add";
+  model.graph.nodes[0].outputs = {"sum"};
+  model.graph.nodes[0].metadata = {{"namespace", ": net/first: add"}, {"stack", "a.py, 12\n\xc3\xa4"}};
+  model.graph.nodes.push_back({.op = "Relu", .inputs = {"sum"}, .outputs = {"y0"}, .metadata = {{"namespace", "unnamed"}}});
+  FileRecord first, second, none;
+  ImportOptions options;
+  options.record = &first;
+  const Graph graph = import_text(model_bytes(model), {}, options);
+  write_onnx(graph, folder / "m.onnx", {.record = &first});
+  options.record = &second;
+  const Graph back = import_file(folder / "m.onnx", options);
+  for (const FileRecord& r : {first, second}) {
+    EXPECT_EQ(r.graph, (FileRecord::Metadata{{"of", "graph"}}));
+    ASSERT_NE(r.node("add", ""), nullptr);
+    EXPECT_EQ(*r.node("add", ""), (FileRecord::Metadata{{"namespace", ": net/first: add"}, {"stack", "a.py, 12\n\xc3\xa4"}}));
+    ASSERT_NE(r.node("", "y0"), nullptr);
+    EXPECT_EQ(r.node("", "y0")->at("namespace"), "unnamed");
+    EXPECT_EQ(r.node("other", "other"), nullptr);
+    EXPECT_EQ(r.weights, DType::kF32);
+  }
+  EXPECT_EQ(back.metadata.at("author"), "x");
+  write_onnx(graph, folder / "plain.onnx");
+  options.record = &none;
+  import_file(folder / "plain.onnx", options);
+  EXPECT_TRUE(none.graph.empty());
+  EXPECT_TRUE(none.node("add", "sum")->empty());
+}
+
+TEST(Export, MetadataWithoutMeasureIsLeftOutAndSaid) {
+  OnnxModel model = scaled();
+  model.graph.nodes[0].name = "add";
+  model.graph.nodes[0].metadata = {{"a", "kept"}, {"b", std::string(5 << 20, 'b')}};
+  FileRecord record;
+  ImportOptions options;
+  options.record = &record;
+  const Graph graph = import_text(model_bytes(model), {}, options);
+  EXPECT_EQ(*record.node("add", ""), (FileRecord::Metadata{{"a", "kept"}}));
+  ASSERT_FALSE(graph.origin.notes.empty());
+  EXPECT_NE(graph.origin.notes.back().find("metadata of nodes beyond 4 MiB"), std::string::npos) << graph.origin.notes.back();
+}
+
+TEST(Export, ANameOfTwoNodesFindsNone) {
+  FileRecord record;
+  record.add_node("n", "a", {{"k", "1"}});
+  record.add_node("n", "b", {{"k", "2"}});
+  record.add_node("", "b", {});
+  EXPECT_EQ(record.node("n", "none"), nullptr);
+  EXPECT_EQ(record.node("n", "a")->at("k"), "1");
+  EXPECT_EQ(record.node("n", "b"), nullptr);
+}
+
 TEST(Export, LargeConstantsGoToTheirOwnFile) {
   const TemporaryFolder folder;
   ExportOptions options;

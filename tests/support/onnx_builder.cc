@@ -120,6 +120,7 @@ std::string node_bytes(const OnnxNode& node) {
   wire::append_bytes(out, 4, node.op);
   for (const auto& a : node.attributes) wire::append_bytes(out, 5, a);
   wire::append_bytes(out, 7, node.domain);
+  for (const auto& [key, value] : node.metadata) wire::append_bytes(out, 9, entry(key, value));
   return out;
 }
 
@@ -145,6 +146,7 @@ std::string graph_bytes(const OnnxGraph& graph) {
   for (const auto& t : graph.initializers) wire::append_bytes(out, 5, t);
   for (const auto& v : graph.inputs) wire::append_bytes(out, 11, v);
   for (const auto& v : graph.outputs) wire::append_bytes(out, 12, v);
+  for (const auto& [key, value] : graph.metadata) wire::append_bytes(out, 16, entry(key, value));
   return out;
 }
 

@@ -32,6 +32,7 @@ struct OnnxNode {
   Names inputs, outputs;
   std::vector<std::string> attributes = {};
   std::string name = {}, domain = {};
+  std::vector<std::pair<std::string, std::string>> metadata = {};
 };
 std::string node_bytes(const OnnxNode&);
 // ValueInfoProto; -1: a dimension without a size.
@@ -41,6 +42,7 @@ struct OnnxGraph {
   std::vector<OnnxNode> nodes;
   std::vector<std::string> inputs, outputs;  // value_bytes
   std::vector<std::string> initializers = {};
+  std::vector<std::pair<std::string, std::string>> metadata = {};
 };
 std::string graph_bytes(const OnnxGraph&);
 

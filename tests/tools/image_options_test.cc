@@ -101,7 +101,7 @@ TEST_F(ImageOptions, OtherExternalWeightsAreAnotherModel) {
   folder_.write("w.bin", std::string(11, '\0') + "\x3f");
   const Finished r = predict(model, {"--continue"});
   EXPECT_EQ(r.code, 2);
-  EXPECT_NE(r.err.find("then \"constants\" \""), std::string::npos) << r.err;
+  EXPECT_NE(r.err.find("then \"data\" \""), std::string::npos) << r.err;
   EXPECT_EQ(std::count(r.err.begin(), r.err.end(), '\n'), 2) << "one line, and that of the preprocessing: " << r.err;
 }
 
