@@ -5,11 +5,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "io/read_file.h"
-#include "runtime/base/error.h"
 #include "tools/command.h"
 
 namespace tandem::cli {
@@ -134,9 +131,8 @@ void TrainLoop::log_step(const StepReport& report, double seconds) {
                                        {"grad_norm", report.gradient_norm},
                                        {"samples", report.batch.samples},
                                        {"img_s", static_cast<double>(report.batch.samples) / seconds}};
-  std::ofstream file(options_.log, std::ios::app);
-  file << json_text(line, -1) << std::flush;
-  if (!file) throw InvalidData(fmt::format("{} cannot be written", io::quoted(options_.log)));
+  if (!log_) log_.emplace(options_.log, state_.step);
+  log_->add(json_text(line, -1));
 }
 
 void TrainLoop::end_epoch() {
@@ -202,6 +198,7 @@ void TrainLoop::save() {
       stop(fmt::format("after {} steps (epoch {}): {} has values that are no numbers", state_.step, state_.epoch + 1,
                        trainer_.options().parameters[i].name));
   }
+  if (log_) log_->sync();
   folder_.save(trainer_, state_, options_.settings);
 }
 

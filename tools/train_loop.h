@@ -15,6 +15,7 @@
 #include "tools/console.h"
 #include "tools/run_folder.h"
 #include "tools/scoring.h"
+#include "tools/step_log.h"
 #include "tools/tandem.h"
 #include "tools/train_report.h"
 
@@ -32,7 +33,7 @@ struct LoopOptions {
   bool averaged = false;                                     // weights files hold the moving average
   Schedule schedule;
   std::string settings;  // JSON object: what a run that goes on must agree with
-  std::string log;       // file that gets one JSON object a step; empty: none
+  std::string log;       // file that gets one JSON object a step (step_log.h); empty: none
 };
 
 // The loss or the gradient is no number: exit code 1.
@@ -82,7 +83,8 @@ class TrainLoop {
   TaskPool& pool_;
   const LoopOptions options_;
   const Console& console_;
-  RunState state_;  // what a checkpoint keeps beside the trainer's own state
+  std::optional<StepLog> log_;  // from the first step on
+  RunState state_;              // what a checkpoint keeps beside the trainer's own state
   double epoch_started_ = 0, waited_before_ = 0, shown_ = 0;
   std::int64_t steps_before_ = 0, samples_before_ = 0;  // of the epoch, in an earlier process
   bool ended_epoch_ = false;                            // in this process

@@ -85,7 +85,7 @@ int run_until(Words words, const std::string& log, std::size_t steps, int signal
   return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
 
-// What each step computed: step, loss, rate and norm, without the time it took. A step that ran again stands there again.
+// What each step computed: step, loss, rate and norm, without the time it took.
 std::vector<std::string> steps_of(const std::string& log) {
   std::vector<std::string> all;
   std::istringstream in(read_text(log));
@@ -176,12 +176,15 @@ TEST(Train, KilledItGoesOnFromItsLastCheckpoint) {
   make_images(folder);
   const Words run = {"--epochs", "8",          "--steps-per-epoch",      "30",   "--repeat", "--checkpoint-every",
                      "5",        "--schedule", "exponential:factor=0.9", "--bn", "local"};
-  ASSERT_EQ(run_tandem(train_words(folder, run + Words{"--output", folder / "whole", "--threads", "2"})).code, 0);
+  const std::string whole_log = folder / "whole.jsonl";
+  ASSERT_EQ(run_tandem(train_words(folder, run + Words{"--output", folder / "whole", "--threads", "2", "--log", whole_log})).code, 0);
   for (const std::size_t steps : {6u, 11u, 16u}) {
     const std::string name = "kill" + std::to_string(steps), log = folder / (name + ".jsonl");
     EXPECT_EQ(run_until(train_words(folder, run + Words{"--output", folder / name, "--log", log}), log, steps, SIGKILL), -SIGKILL);
-    const Finished rest = run_tandem(train_words(folder, run + Words{"--resume", folder / name, "--devices", "cpu:4", "--threads", "1"}));
+    const Finished rest =
+        run_tandem(train_words(folder, run + Words{"--resume", folder / name, "--devices", "cpu:4", "--threads", "1", "--log", log}));
     ASSERT_EQ(rest.code, 0) << rest.err;
+    EXPECT_EQ(steps_of(log), steps_of(whole_log)) << name;  // those behind the checkpoint are not there twice
     expect_same_run(folder, "whole", name);
   }
 }
