@@ -64,6 +64,9 @@ class ShardGroup {
   // Throws OutOfMemory naming the batch or the shards that fit, when a batch of these shapes would pass the limit.
   void check_limit(const std::vector<Shape>& inputs);
 
+  // Gives back the memory of the shards' activations until the next batch, for who needs memory between two steps.
+  void let_arenas_go() { arenas_.clear(); }
+
   // Adds up the seconds per step of the largest shard's plan over all shards of that plan in the batches that follow; null stops it.
   void set_profile(StepTimes* times) { times_ = times; }
 

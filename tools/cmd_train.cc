@@ -14,6 +14,7 @@
 #include "runtime/base/error.h"
 #include "tools/command.h"
 #include "tools/signals.h"
+#include "tools/train_memory.h"
 #include "tools/train_options.h"
 #include "tools/train_report.h"
 
@@ -161,13 +162,16 @@ int run(TrainOptions& o, const Console& console) {
     plain.label_smoothing = 0;
     plain.augment = {};
     plain.class_weights.clear();
+    plain.passes = 1;
     validation = std::make_unique<io::BatchSource>(data.validation, plain, submit);
   }
   const bool goes_on = !o.resume.empty();
+  setup.options.shards.held_bytes += decoded_ahead(batches);
   const std::size_t held = resident_bytes();
   Trainer trainer(setup.graph, setup.options, pool, cpu);
   // What has no gradient is named before anything is written.
-  const std::size_t predicted = held + trainer.predict({batch_shape(*setup.graph, p, std::min(o.batch, source.samples()))}).total();
+  const std::size_t predicted =
+      predict_memory(trainer, held, batches, source.samples(), validation ? validation->samples() : 0, options, pool).peak();
   for (const std::string& name : trainer.without_gradient()) console.warn(fmt::format("the loss does not depend on {}: it is not trained", name));
   const Scoring scoring(*setup.graph, setup.loss);
   check_monitor(o.loop.monitor, validation != nullptr, scoring);

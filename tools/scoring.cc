@@ -37,6 +37,13 @@ double binary(std::span<const float> x, std::span<const float> t, bool logits) {
   return loss / static_cast<double>(x.size());
 }
 
+GroupOptions group_options(const RunOptions& options) {
+  return {.replicas = static_cast<int>(options.devices.size()),
+          .plan = {.precision = options.precision, .passes = options.passes},
+          .weights_per_replica = options.weights_per_device,
+          .split = options.split};
+}
+
 }  // namespace
 
 double Scoring::loss(std::span<const float> prediction, std::span<const float> target) const {
@@ -76,14 +83,17 @@ Scoring::Guess Scoring::guess(std::span<const float> prediction) const {
   return guess;
 }
 
+MemoryPrediction predict_validation(std::shared_ptr<const Graph> graph, const Shape& batch, const RunOptions& options, TaskPool& pool) {
+  const CpuInfo cpu = CpuInfo::detect();
+  ReplicaGroup group(std::move(graph), group_options(options), pool, cpu);
+  const InputBinding binding{{batch}, {}};
+  return group.predict(*group.prepare(binding), binding);
+}
+
 Score validate(std::shared_ptr<const Graph> graph, io::BatchSource& source, const Scoring& scoring, const RunOptions& options, TaskPool& pool,
                const std::function<void(const ScoredSample&)>& each) {
   const CpuInfo cpu = CpuInfo::detect();
-  const GroupOptions group_options{.replicas = static_cast<int>(options.devices.size()),
-                                   .plan = {.precision = options.precision, .passes = options.passes},
-                                   .weights_per_replica = options.weights_per_device,
-                                   .split = options.split};
-  ReplicaGroup group(std::move(graph), group_options, pool, cpu);
+  ReplicaGroup group(std::move(graph), group_options(options), pool, cpu);
   Score score;
   source.start({});
   for (std::int64_t b = source.batches(); b > 0; --b) {

@@ -13,6 +13,10 @@
 #include "runtime/graph/network_end.h"
 #include "tools/tandem.h"
 
+namespace tandem {
+struct MemoryPrediction;
+}  // namespace tandem
+
 namespace tandem::cli {
 
 class Scoring {
@@ -62,6 +66,9 @@ struct ScoredSample {
   double loss = 0;              // unweighted
   std::span<const float> prediction, target;
 };
+
+// What such a pass over batches of this input shape takes beyond what the process holds before (parallel/replica_group.h); runs nothing.
+MemoryPrediction predict_validation(std::shared_ptr<const Graph> graph, const Shape& batch, const RunOptions& options, TaskPool& pool);
 
 // One pass of `source` through the graph on `devices` replicas. `each` gets every sample in the order of the pass; may be empty.
 Score validate(std::shared_ptr<const Graph> graph, io::BatchSource& source, const Scoring& scoring, const RunOptions& options, TaskPool& pool,

@@ -142,6 +142,7 @@ void TrainLoop::end_epoch() {
     auto graph = std::make_shared<const Graph>(trainer_.trained(options_.averaged));
     const double started = now();
     report_.start_pass();
+    trainer_.group().let_arenas_go();  // what validation takes comes in their place
     const Score score = validate(graph, *validation_, scoring_, run_, pool_, [this](const ScoredSample& s) { report_.take(s); });
     row.validation_seconds = now() - started;
     row.val_loss = score.loss() + state_.penalty;

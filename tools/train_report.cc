@@ -138,7 +138,7 @@ std::string TrainReport::facts(const std::vector<EpochRow>& history, std::string
                                                 {"time of the epochs", fmt::format("{:.1f} s", seconds)},
                                                 {"images/s in training", fmt::format("{:.1f}", ratio(samples, training))},
                                                 {"waited for data", fmt::format("{:.1f} % of the training", 100 * ratio(waited, training))},
-                                                {"peak memory, predicted of a step", format_size(about_.predicted_peak)},
+                                                {"peak memory, predicted", format_size(about_.predicted_peak)},
                                                 {"peak memory, measured of the whole process", format_size(peak_resident_bytes())}};
   for (const auto& [name, value] : about_.settings) rows.push_back({html::escape(name), html::escape(value)});
   const std::vector<std::string> header = {"", ""};

@@ -24,7 +24,7 @@ class TrainReport {
     std::vector<std::string> labels;                            // of the network's classes; empty: numbers
     std::int64_t classes = 0;                                   // that labels of samples tell apart; 0: targets are values
     std::shared_ptr<const io::Dataset> validation;              // null: none
-    std::size_t predicted_peak = 0;                             // bytes of the process with one training step
+    std::size_t predicted_peak = 0;                             // bytes of the process at most (train_memory.h)
   };
   explicit TrainReport(About about) : about_(std::move(about)) {}
 

@@ -1,10 +1,13 @@
 // The predicted peak against the system's own account of the process, on a network whose weights are most of it.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "io/write_png.h"
 #include "tests/support/files.h"
 #include "tests/support/onnx_builder.h"
 #include "tests/support/subprocess.h"
@@ -69,6 +72,34 @@ TEST(Memory, ThePeakIsAsPredicted) {
       const double peak = figures.at("peak_rss_mb"), predicted = figures.at("predicted_peak_mb");
       EXPECT_GT(peak, 76);
       EXPECT_LT(std::abs(peak - predicted), 16.8) << "peak " << peak << " MB, predicted " << predicted << " MB";
+    }
+  }
+}
+
+// Training takes the most in a step; validation after an epoch comes in the place of a step's activations, and may take more where batches are small.
+TEST(Memory, ThePeakOfTrainingWithValidationIsAsPredicted) {
+  if (kSanitized) GTEST_SKIP() << "a sanitizer's own memory is counted by the system too";
+  const TemporaryFolder folder;
+  for (int i = 0; i < 60; ++i) {
+    io::Pixels p{64, 64, 3, std::vector<std::uint8_t>(64 * 64 * 3)};
+    for (std::size_t b = 0; b < p.data.size(); ++b) p.data[b] = static_cast<std::uint8_t>(b * static_cast<std::size_t>(i + 3) / 5);
+    const std::string of_class = folder / ("set/" + std::to_string(i % 2));
+    std::filesystem::create_directories(of_class);
+    io::write_png(of_class + "/" + std::to_string(i) + ".png", p);
+  }
+  for (const char* batch : {"32", "1"}) {
+    for (const char* split : {"0.5", "0"}) {
+      SCOPED_TRACE(std::string("batch ") + batch + ", --val-split " + split);
+      const Finished done =
+          run_tandem({"train", trained_network(), folder / "set", "--preprocess", "tf", "--batch", batch, "--val-split", split, "--steps-per-epoch",
+                      "2", "--epochs", "3", "--threads", "2", "--output", folder / (std::string("out") + batch + split)});
+      ASSERT_EQ(done.code, 0) << done.err;
+      const std::string word = "predicted peak ";
+      const std::size_t at = done.err.find(word);
+      ASSERT_NE(at, std::string::npos) << done.err;
+      const double predicted = std::stod(done.err.substr(at + word.size())), peak = static_cast<double>(done.peak_kilobytes) / 1024;
+      ASSERT_NE(done.err.find(" MiB", at), std::string::npos);
+      EXPECT_LT(std::abs(peak - predicted), std::max(16.0, 0.1 * peak)) << "peak " << peak << " MiB, predicted " << predicted << " MiB";
     }
   }
 }

@@ -1,0 +1,44 @@
+#include "tools/train_memory.h"
+
+#include <fmt/format.h>
+
+#include "parallel/replica_group.h"
+#include "runtime/base/error.h"
+#include "tools/scoring.h"
+
+namespace tandem::cli {
+namespace {
+
+std::size_t sample_bytes(const io::BatchOptions& o) { return static_cast<std::size_t>(elements(o.sample_shape)) * sizeof(float); }
+
+Shape batch_of(const io::BatchOptions& o, std::int64_t samples) {
+  Shape shape = o.sample_shape;
+  shape.insert(shape.begin(), std::min(o.batch_size, samples));
+  return shape;
+}
+
+}  // namespace
+
+std::size_t decoded_ahead(const io::BatchOptions& o) { return static_cast<std::size_t>(o.ahead > 0 ? o.ahead : 2 * o.batch_size) * sample_bytes(o); }
+
+TrainMemory predict_memory(Trainer& trainer, std::size_t held, const io::BatchOptions& o, std::int64_t samples, std::int64_t validation,
+                           const RunOptions& run, TaskPool& pool) {
+  const TrainingPrediction step = trainer.predict({batch_of(o, samples)});
+  TrainMemory memory{.held = held, .step = step.total()};
+  if (validation == 0) return memory;
+  const MemoryPrediction pass = predict_validation(trainer.group().graph(), batch_of(o, validation), run, pool);
+  const std::size_t ahead = std::min(decoded_ahead(o), static_cast<std::size_t>(validation) * sample_bytes(o));
+  memory.validation = step.total() - step.arenas - step.batch + pass.total() + ahead;
+  const std::size_t limit = trainer.options().shards.memory_limit;
+  if (limit > 0 && held + memory.step <= limit && held + memory.validation > limit) {
+    throw OutOfMemory(
+        fmt::format("validation needs {} ({} weights, {} activations, {} inputs and outputs, {} kept for training), the limit is {}; use "
+                    "a larger limit, fewer threads or a smaller batch, or train without validation",
+                    format_size(held + memory.validation), format_size(pass.weights + pass.constants), format_size(pass.arenas + pass.scratch),
+                    format_size(pass.inputs_outputs + ahead), format_size(held + step.total() - step.arenas - step.batch), format_size(limit)),
+        memory.validation, held, limit);
+  }
+  return memory;
+}
+
+}  // namespace tandem::cli
