@@ -266,7 +266,7 @@ std::vector<std::string> write_data_file(const Graph& graph, const GraphWriter::
     wire::append_bytes(header, 13, text_entry("length", std::to_string(tensor.bytes())));
     wire::append_integer(header, 14, 1);
     headers.push_back(std::move(header));
-    out.write(data_of(tensor));
+    out.write(data_of(tensor.made()));
   }
   out.commit();
   // The digest by which a data file that was changed or exchanged is refused.
@@ -295,13 +295,13 @@ void write_model(SafeFile& out, const Graph& graph, const GraphWriter::Written& 
     wire::append_tag(piece, 5, wire::Type::kBytes);
     wire::append_varint(piece, lengths[i]);
     piece += headers[i];
-    const std::string_view data = data_of(graph.value(w.constants[i]).constant);
+    const Tensor& constant = graph.value(w.constants[i]).constant;
     if (!external) {
       wire::append_tag(piece, 9, wire::Type::kBytes);
-      wire::append_varint(piece, data.size());
+      wire::append_varint(piece, constant.bytes());
     }
     out.write(piece);
-    if (!external) out.write(data);
+    if (!external) out.write(data_of(constant.made()));
   }
 }
 

@@ -157,7 +157,7 @@ std::vector<Layer> keras_layers(const Graph& graph) {
       // Keras 2 calls a DepthwiseConv2D's kernel so.
       const bool depthwise = p.word == "kernel" && is_depthwise(p.form);
       layer.weights.push_back({fmt::format("{}/{}:0", from.name, depthwise ? "depthwise_kernel" : p.word), DType::kF32, p.form.keras,
-                               [form = p.form, t = graph.value(p.value).constant] { return to_keras(form, t); }});
+                               [form = p.form, t = graph.value(p.value).constant] { return to_keras(form, t.made()); }});
     }
     layers.push_back(std::move(layer));
   }

@@ -60,6 +60,23 @@ TEST(Export, WhereANetworkCameFromIsKept) {
   EXPECT_NE(back.origin.producer_version, "");
 }
 
+TEST(Export, WeightsAreReadOneByOneAndLetGo) {
+  const TemporaryFolder folder;
+  Graph graph = import_text(model_bytes(scaled()));
+  int made = 0;
+  for (Value& v : graph.values) {
+    if (!v.known()) continue;
+    v.constant = Tensor::deferred(v.dtype, v.shape, [&made, kept = v.constant] {
+      ++made;
+      return kept;
+    });
+  }
+  write_onnx(graph, folder / "a.onnx");
+  write_onnx(graph, folder / "b.onnx");
+  EXPECT_EQ(made, 2) << "who asks for its bytes keeps them";
+  EXPECT_EQ(content(folder / "a.onnx"), content(folder / "b.onnx"));
+}
+
 // What torch's exporter writes beside its nodes goes through import and export, also where passes make one node of two.
 TEST(Export, MetadataOfModelGraphAndNodesIsKept) {
   const TemporaryFolder folder;
