@@ -171,6 +171,7 @@ TrainingPrediction ShardGroup::predict_as_is(const std::vector<Shape>& inputs) {
     if (!largest.training.graph.value(largest.training.graph.inputs[i]).parameter) p.batch += plan.inputs[i].bytes() * sizes.size();
   }
   p.reserve = kReserveBytes + options_.held_bytes;
+  p.between = options_.between_bytes;
   return p;
 }
 
@@ -180,9 +181,9 @@ void ShardGroup::check_limit(const std::vector<Shape>& inputs) {
   const TrainingPrediction need = predict(inputs);
   const std::size_t total = resident_before_ + need.total();
   if (total <= options_.memory_limit) return;
-  const std::size_t fixed = total - need.arenas;
+  const std::size_t kept = resident_before_ + need.kept(), fixed = kept + need.batch;
   std::string advice = "use a larger limit or smaller images";
-  if (fixed < options_.memory_limit) {
+  if (fixed < options_.memory_limit && kept + need.between <= options_.memory_limit) {
     const std::size_t each = std::max<std::size_t>(1, need.arenas / static_cast<std::size_t>(need.live_shards) / static_cast<std::size_t>(sizes[0]));
     const auto fits = static_cast<std::int64_t>((options_.memory_limit - fixed) / each);
     if (training_.batch_norm == BatchNormMode::kSync && fits > 0)
@@ -191,9 +192,11 @@ void ShardGroup::check_limit(const std::vector<Shape>& inputs) {
       advice = fmt::format("--shards {} fits", (inputs[0][0] * need.live_shards + fits - 1) / fits);
   }
   throw OutOfMemory(
-      fmt::format("a step needs {} ({} held before, {} weights and gradients, {} packed, {} activations of {} shards), the limit is {}; {}",
+      fmt::format("a step needs {} ({} held before, {} weights and gradients, {} packed, {} activations of {} shards{}), the limit is {}; {}",
                   format_size(total), format_size(resident_before_), format_size(need.weights + need.gradients), format_size(need.packed),
-                  format_size(need.arenas), need.live_shards, format_size(options_.memory_limit), advice),
+                  format_size(need.arenas), need.live_shards,
+                  need.between > need.arenas + need.batch ? fmt::format(", or {} for a checkpoint", format_size(need.between)) : "",
+                  format_size(options_.memory_limit), advice),
       need.total(), resident_before_, options_.memory_limit);
 }
 

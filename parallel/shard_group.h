@@ -5,6 +5,7 @@
 // The shards of a wave run the plan's segments in step; at a segment's end syncs are merged and kept outputs taken.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <string>
@@ -23,6 +24,7 @@ struct ShardOptions {
   SplitRule split = SplitRule::kBalanced;  // kKeras: multi_gpu_model's shares
   PlanOptions plan;
   std::size_t memory_limit = 0, held_bytes = 0;  // of resident memory, 0: none; what the caller holds beside
+  std::size_t between_bytes = 0;                 // what the caller takes between two steps, when activations are gone (let_arenas_go())
 };
 
 struct TrainingBatch {
@@ -40,8 +42,10 @@ struct BatchResult {
 // What a step takes, in bytes beyond what the process holds before.
 struct TrainingPrediction {
   std::size_t weights = 0, gradients = 0, packed = 0, arenas = 0, scratch = 0, batch = 0, reserve = 0;
+  std::size_t between = 0;  // in the place of arenas and batch, between two steps
   int live_shards = 0;
-  std::size_t total() const { return weights + gradients + packed + arenas + scratch + batch + reserve; }
+  std::size_t kept() const { return weights + gradients + packed + scratch + reserve; }
+  std::size_t total() const { return kept() + std::max(arenas + batch, between); }
 };
 
 class ShardGroup {

@@ -52,9 +52,9 @@ Trainer::Trainer(std::shared_ptr<const Graph> graph, TrainerOptions options, Tas
   ShardOptions shards = options_.shards;
   shards.held_bytes += counted_.live_bytes();
   if (options_.saves) {
-    std::size_t saved = FlatArrays::bytes_for(slots_.shapes());
+    std::size_t saved = FlatArrays::bytes_for(slots_.shapes()) + options_.saved_beside;
     for (const TrainedParameter& p : options_.parameters) saved += static_cast<std::size_t>(elements(p.shape)) * sizeof(float);
-    shards.held_bytes += 2 * saved;
+    shards.between_bytes += 2 * saved;
   }
   group_ = std::make_unique<ShardGroup>(std::move(graph), options_.training, shards, pool_, cpu_);
   if (options_.accumulate > 1) sums_ = FlatArrays(counted_, group_->gradients().shapes());

@@ -18,7 +18,10 @@ struct TrainerOptions {
   ShardOptions shards;
   int accumulate = 1;  // batches whose mean gradient makes one update; running statistics move with every batch
   bool unbiased_variance = false;
-  bool saves = false;  // checkpoints are written: their file lies in memory twice while it is made, which the memory limit counts
+  // Checkpoints are written between two steps, when activations are gone: their file lies in memory twice while it is made, which the memory limit
+  // counts. `saved_beside`: bytes in it besides what is trained and its slots.
+  bool saves = false;
+  std::size_t saved_beside = 0;
 };
 
 struct StepReport {

@@ -148,6 +148,7 @@ int run(TrainOptions& o, const Console& console) {
   const CpuInfo cpu = CpuInfo::detect();
   set_run_options(setup, options, cpu);
   setup.options.saves = true;
+  setup.options.saved_beside = saved_beside(*setup.graph, setup.options.parameters);
   TaskPool pool(options.threads > 0 ? options.threads : cpu.default_threads());
   const auto submit = [&pool](std::function<void()> task) { pool.submit(std::move(task)); };
   io::BatchOptions batches = batch_options(o, setup, p, batch_shape(*setup.graph, p, 1));

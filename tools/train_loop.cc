@@ -138,11 +138,11 @@ void TrainLoop::log_step(const StepReport& report, double seconds) {
 void TrainLoop::end_epoch() {
   EpochRow row{.epoch = state_.epoch, .loss = state_.score.loss() + state_.penalty, .rate = state_.rate};
   row.accuracy = state_.score.accuracy();
+  trainer_.group().let_arenas_go();  // what validation and saving take comes in their place
   if (validation_) {
     auto graph = std::make_shared<const Graph>(trainer_.trained(options_.averaged));
     const double started = now();
     report_.start_pass();
-    trainer_.group().let_arenas_go();  // what validation takes comes in their place
     const Score score = validate(graph, *validation_, scoring_, run_, pool_, [this](const ScoredSample& s) { report_.take(s); });
     row.validation_seconds = now() - started;
     row.val_loss = score.loss() + state_.penalty;
@@ -200,6 +200,7 @@ void TrainLoop::save() {
                        trainer_.options().parameters[i].name));
   }
   if (log_) log_->sync();
+  trainer_.group().let_arenas_go();
   folder_.save(trainer_, state_, options_.settings);
 }
 

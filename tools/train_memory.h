@@ -16,6 +16,9 @@ struct TrainMemory {
   std::size_t peak() const { return held + std::max(step, validation); }
 };
 
+// Bytes that a checkpoint holds of the network besides what is trained: frozen weights and statistics, where they have Keras names.
+std::size_t saved_beside(const Graph& graph, const std::vector<TrainedParameter>& trained);
+
 // Bytes of the samples that a source decodes ahead.
 std::size_t decoded_ahead(const io::BatchOptions& options);
 
