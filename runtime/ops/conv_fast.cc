@@ -20,11 +20,9 @@ enum class Source : std::uint8_t {
   kCopy,    // rows gathered in scratch: few channels, bf16, ReLU on the way in
 };
 
-struct Job {
+struct Job : Window3 {
   ConvParams conv;
   bool mirrored;
-  // Spatial sizes and window, always three dimensions.
-  std::int64_t in[3], out[3], kernel[3], strides[3], dilations[3], begin[3];
   std::int64_t group_channels, group_outputs, taps, depth;
   std::int64_t x_pitch, y_pitch, residual_pitch = 0, in_pixels, out_pixels;
   DType type;
@@ -184,15 +182,7 @@ void pack_group(const Job& j, const float* w, std::int64_t group, std::byte* to)
 void take_geometry(Job& j, const CpuContext& c) {
   const Window& w = j.conv.window;
   const Shape &x = c.in[0].shape, &y = c.out[0].shape;
-  for (int d = 0; d < 3; ++d) j.in[d] = j.out[d] = j.kernel[d] = j.strides[d] = j.dilations[d] = 1, j.begin[d] = 0;
-  for (std::size_t i = 0, to = 3 - w.rank(); i < w.rank(); ++i, ++to) {
-    j.in[to] = w.input[i];
-    j.out[to] = w.output[i];
-    j.kernel[to] = w.kernel[i];
-    j.strides[to] = w.strides[i];
-    j.dilations[to] = w.dilations[i];
-    j.begin[to] = w.begin[i];
-  }
+  static_cast<Window3&>(j) = three_dimensions(w);
   j.group_channels = x[1] / j.conv.group;
   j.group_outputs = y[1] / j.conv.group;
   j.taps = w.taps();

@@ -23,8 +23,7 @@ constexpr std::int64_t kTaskProducts = 1 << 21;
 
 std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
-struct Job {
-  std::int64_t in[3], out[3], kernel[3], strides[3], dilations[3], begin[3];
+struct Job : Window3 {
   std::int64_t group, channels, outputs, taps;  // of one group
   std::int64_t x_pitch, dy_pitch, in_pixels, out_pixels, positions;
   DType type;
@@ -145,15 +144,7 @@ void run_task(const Job& j, const KernelArgs& k, int task) {
 
 void take_geometry(Job& j, const CpuContext& c, const ConvParams& p) {
   const Window& w = p.window;
-  for (int d = 0; d < 3; ++d) j.in[d] = j.out[d] = j.kernel[d] = j.strides[d] = j.dilations[d] = 1, j.begin[d] = 0;
-  for (std::size_t i = 0, to = 3 - w.rank(); i < w.rank(); ++i, ++to) {
-    j.in[to] = w.input[i];
-    j.out[to] = w.output[i];
-    j.kernel[to] = w.kernel[i];
-    j.strides[to] = w.strides[i];
-    j.dilations[to] = w.dilations[i];
-    j.begin[to] = w.begin[i];
-  }
+  static_cast<Window3&>(j) = three_dimensions(w);
   j.group = p.group;
   j.channels = c.in[kX].shape[1] / p.group;
   j.outputs = c.in[kDy].shape[1] / p.group;

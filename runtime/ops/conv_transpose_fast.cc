@@ -33,8 +33,7 @@ struct Phase {
   bool copies = false;  // rows of A are gathered, not pointed at
 };
 
-struct Job {
-  std::int64_t in[3], out[3], strides[3];
+struct Job : Window3 {
   std::int64_t group, channels, outputs, all_taps;  // of one group
   std::int64_t x_pitch, y_pitch, in_pixels, out_pixels;
   DType type;
@@ -145,22 +144,19 @@ void pack_part(const Job& j, const float* w, std::int64_t part, std::byte* to) {
 }
 
 // The phase of the remainders `rest` by the strides.
-Phase make_phase(const Job& j, const Window& w, const std::int64_t rest[3]) {
+Phase make_phase(const Job& j, const std::int64_t rest[3]) {
   Phase f;
-  std::int64_t begin[3] = {0, 0, 0}, kernel[3] = {1, 1, 1}, dilations[3] = {1, 1, 1};
-  for (std::size_t i = 0, to = 3 - w.rank(); i < w.rank(); ++i, ++to)
-    begin[to] = w.begin[i], kernel[to] = w.kernel[i], dilations[to] = w.dilations[i];
   for (std::size_t d = 0; d < 3; ++d) {
     const std::int64_t s = j.strides[d];
-    f.first[d] = ((rest[d] - begin[d]) % s + s) % s;
+    f.first[d] = ((rest[d] - j.begin[d]) % s + s) % s;
     f.count[d] = f.first[d] < j.out[d] ? (j.out[d] - 1 - f.first[d]) / s + 1 : 0;
   }
   for (std::int64_t t = 0; t < j.all_taps; ++t) {
-    const std::int64_t at[3] = {t / kernel[2] / kernel[1], t / kernel[2] % kernel[1], t % kernel[2]};
+    const std::int64_t at[3] = {t / j.kernel[2] / j.kernel[1], t / j.kernel[2] % j.kernel[1], t % j.kernel[2]};
     Tap tap{t, {}};
     bool seen = true;
     for (std::size_t d = 0; d < 3; ++d) {
-      const std::int64_t spread = f.first[d] + begin[d] - at[d] * dilations[d];
+      const std::int64_t spread = f.first[d] + j.begin[d] - at[d] * j.dilations[d];
       seen = seen && spread % j.strides[d] == 0;
       tap.offset[d] = spread / j.strides[d];
     }
@@ -187,8 +183,7 @@ std::size_t prepare(Job& j, Phase& f, const CpuContext& c) {
 Job make_job(const CpuContext& c, const ConvParams& p) {
   Job j{};
   const Window& w = p.window;
-  for (int d = 0; d < 3; ++d) j.in[d] = j.out[d] = j.strides[d] = 1;
-  for (std::size_t i = 0, to = 3 - w.rank(); i < w.rank(); ++i, ++to) j.in[to] = w.input[i], j.out[to] = w.output[i], j.strides[to] = w.strides[i];
+  static_cast<Window3&>(j) = three_dimensions(w);
   j.group = p.group;
   j.channels = c.in[0].shape[1] / p.group;
   j.outputs = c.out[0].shape[1] / p.group;
@@ -203,7 +198,7 @@ Job make_job(const CpuContext& c, const ConvParams& p) {
   std::int64_t rest[3];
   for (rest[0] = 0; rest[0] < j.strides[0]; ++rest[0])
     for (rest[1] = 0; rest[1] < j.strides[1]; ++rest[1])
-      for (rest[2] = 0; rest[2] < j.strides[2]; ++rest[2]) j.phases.push_back(make_phase(j, w, rest));
+      for (rest[2] = 0; rest[2] < j.strides[2]; ++rest[2]) j.phases.push_back(make_phase(j, rest));
   return j;
 }
 

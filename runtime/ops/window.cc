@@ -91,6 +91,19 @@ Window resolve_window(const WindowAttributes& w, std::span<const std::int64_t> i
   return r;
 }
 
+Window3 three_dimensions(const Window& w) {
+  Window3 all{{1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {0, 0, 0}};
+  for (std::size_t i = 0, to = 3 - w.rank(); i < w.rank(); ++i, ++to) {
+    all.in[to] = w.input[i];
+    all.out[to] = w.output[i];
+    all.kernel[to] = w.kernel[i];
+    all.strides[to] = w.strides[i];
+    all.dilations[to] = w.dilations[i];
+    all.begin[to] = w.begin[i];
+  }
+  return all;
+}
+
 std::int64_t Window::taps() const { return elements(kernel); }
 
 Window::Reach Window::reach(std::size_t d, std::int64_t at) const {

@@ -44,6 +44,12 @@ struct Window {
   std::int64_t padded_count(std::size_t d, std::int64_t at) const;
 };
 
+// A window of at most three dimensions as three: those that it lacks come first, one wide. For kernels that loop over depth, height and width.
+struct Window3 {
+  std::int64_t in[3], out[3], kernel[3], strides[3], dilations[3], begin[3];
+};
+Window3 three_dimensions(const Window&);
+
 // SAME: output ceil(n / s), padding max(0, (out - 1) s + (k - 1) d + 1 - n), the odd one at the end (upper) or the start (lower); never
 // negative, as TensorFlow (ONNX Runtime crops there). Explicit: floor or ceil of (n + pads - (k - 1) d - 1) / s, plus 1; with ceil
 // the last window is dropped where it would start behind the input (as PyTorch and ONNX Runtime). Throws InvalidModel when a window does not fit into
