@@ -151,6 +151,7 @@ int plan_training(const Options& o, const Console& console) {
                                 {"predicted_peak_bytes", peak},
                                 {"held_before_bytes", training.held()},
                                 {"weights_bytes", p.weights},
+                                {"slots_and_reserve_bytes", p.reserve},
                                 {"gradients_bytes", p.gradients},
                                 {"packed_bytes", p.packed},
                                 {"activation_bytes", p.arenas + p.scratch},
@@ -163,9 +164,10 @@ int plan_training(const Options& o, const Console& console) {
     print(json_text(j));
   } else {
     std::string text = fmt::format(
-        "predicted peak   {} of {} ({} held before, {} weights and slots, {} gradients, {} packed weights, {} activations of {} shards, {} inputs)\n",
-        format_size(peak), format_size(limit), format_size(training.held()), format_size(p.weights), format_size(p.gradients), format_size(p.packed),
-        format_size(p.arenas + p.scratch), p.live_shards, format_size(p.batch));
+        "predicted peak   {} of {} ({} held before, {} weights, {} slots and reserve, {} gradients, {} packed weights, {} activations of {} shards, "
+        "{} inputs)\n",
+        format_size(peak), format_size(limit), format_size(training.held()), format_size(p.weights), format_size(p.reserve), format_size(p.gradients),
+        format_size(p.packed), format_size(p.arenas + p.scratch), p.live_shards, format_size(p.batch));
     text += fmt::format("recomputed       {}\nsegments         {}\nlargest buffers of a shard\n", recomputed_text(training.recomputed()),
                         training.plan().segment_ends.size());
     const auto& buffers = training.plan().buffers;
