@@ -8,6 +8,7 @@
 #include "runtime/base/error.h"
 #include "tests/io/message_of.h"
 #include "tests/support/files.h"
+#include "tests/support/soak.h"
 
 namespace tandem::io {
 namespace {
@@ -105,7 +106,8 @@ TEST_F(CheckpointTest, FlippedBytesAreNeverLoaded) {
 
 // A process saves without end and says so after each; it is killed somewhere.
 TEST_F(CheckpointTest, KilledAnywhereOneIsWhole) {
-  for (int round = 0; round < 20; ++round) {
+  const int kills = test::soak() ? 200 : 20;
+  for (int round = 0; round < kills; ++round) {
     int ends[2];
     ASSERT_EQ(pipe(ends), 0);
     const pid_t child = fork();

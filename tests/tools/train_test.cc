@@ -22,6 +22,7 @@
 #include "io/write_png.h"
 #include "runtime/base/safe_file.h"
 #include "tests/support/files.h"
+#include "tests/support/soak.h"
 #include "tests/support/subprocess.h"
 
 namespace tandem::test {
@@ -158,7 +159,11 @@ TEST(Train, StoppedBySignalsItGoesOnToTheSameBits) {
     int signal, code;
     const char *devices, *threads;
   };
-  for (const Stop& stop : {Stop{1, SIGTERM, 143, "cpu:2", "2"}, Stop{8, SIGINT, 130, "cpu:3", "1"}, Stop{17, SIGTERM, 143, "cpu:8", "2"}}) {
+  std::vector<Stop> stops = {{1, SIGTERM, 143, "cpu:2", "2"}, {8, SIGINT, 130, "cpu:3", "1"}, {17, SIGTERM, 143, "cpu:8", "2"}};
+  if (test::soak()) {
+    for (std::size_t steps = 1; steps <= 20; ++steps) stops.push_back({steps, SIGTERM, 143, steps % 2 == 0 ? "cpu:4" : "cpu:3", "2"});
+  }
+  for (const Stop& stop : stops) {
     const std::string name = "stop" + std::to_string(stop.steps), log = folder / (name + ".jsonl");
     EXPECT_EQ(run_until(train_words(folder, run + Words{"--output", folder / name, "--log", log}), log, stop.steps, stop.signal), stop.code);
     const Finished rest =
@@ -174,11 +179,15 @@ TEST(Train, KilledItGoesOnFromItsLastCheckpoint) {
   if (!std::string(TANDEM_SANITIZE).empty()) GTEST_SKIP() << "takes minutes with scalar kernels; stops by signals stay";
   const TemporaryFolder folder;
   make_images(folder);
-  const Words run = {"--epochs", "8",          "--steps-per-epoch",      "30",   "--repeat", "--checkpoint-every",
+  const Words run = {"--epochs", "4",          "--steps-per-epoch",      "10",   "--repeat", "--checkpoint-every",
                      "5",        "--schedule", "exponential:factor=0.9", "--bn", "local"};
   const std::string whole_log = folder / "whole.jsonl";
   ASSERT_EQ(run_tandem(train_words(folder, run + Words{"--output", folder / "whole", "--threads", "2", "--log", whole_log})).code, 0);
-  for (const std::size_t steps : {6u, 11u, 16u}) {
+  std::vector<std::size_t> kills = {6, 11, 16};
+  if (test::soak()) {
+    for (std::size_t steps = 6; steps <= 25; ++steps) kills.push_back(steps);
+  }
+  for (const std::size_t steps : kills) {
     const std::string name = "kill" + std::to_string(steps), log = folder / (name + ".jsonl");
     EXPECT_EQ(run_until(train_words(folder, run + Words{"--output", folder / name, "--log", log}), log, steps, SIGKILL), -SIGKILL);
     const Finished rest =
