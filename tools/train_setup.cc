@@ -12,6 +12,7 @@
 #include "models/trainable.h"
 #include "runtime/base/error.h"
 #include "runtime/graph/network_end.h"
+#include "tools/trainable_report.h"
 
 namespace tandem::cli {
 namespace {
@@ -262,6 +263,7 @@ void declare_training_flags(OptionSet& o, TrainingFlags& f) {
 TrainSetup make_setup(const Graph& model, const DataClasses& data, const TrainingFlags& flags, std::uint64_t seed, const Console& console) {
   Graph graph = model;
   TrainSetup setup;
+  for (const std::string& repair : repair_for_training(graph)) console.info("repaired: " + repair);
   fit_classes(graph, data, flags, seed, console, setup);
   setup.loss = chosen_loss(graph, flags.loss);
   if (flags.dropout > 0) {

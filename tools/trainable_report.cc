@@ -142,13 +142,22 @@ std::string gradient_text(const Graph& graph, const std::vector<models::Trainabl
 
 }  // namespace
 
-std::string make_trainable(Graph& graph) {
+std::vector<std::string> repair_for_training(Graph& graph) {
   const auto kernels_before = constant_kernels(graph);
   fold_constants(graph);
   remove_dead_nodes(graph);
   std::size_t made = 0;
   for (const std::string& name : constant_kernels(graph)) made += !kernels_before.contains(name);
-  const auto copied = models::separate_weights(graph);
+  std::vector<std::string> repairs;
+  if (made > 0) repairs.push_back(counted(made, "kernel") + " that the file computes from constants: now constants");
+  if (const auto copied = models::separate_weights(graph); !copied.empty())
+    repairs.push_back(
+        fmt::format("{} that the exporter merged: each layer has its own now (first \"{}\")", counted(copied.size(), "weight"), copied[0]));
+  return repairs;
+}
+
+std::string make_trainable(Graph& graph) {
+  const auto repairs = repair_for_training(graph);
   const auto arrays = models::trainable_arrays(graph);
   if (arrays.empty()) throw Unsupported("there is nothing to train: no operator takes a constant as its weights");
   std::int64_t values = 0;
@@ -158,10 +167,7 @@ std::string make_trainable(Graph& graph) {
     kernels += a.is_kernel;
   }
   std::string text = fmt::format("parameters      {} with {} values, {} of them kernels\n", counted(arrays.size(), "array"), values, kernels);
-  if (made > 0) text += fmt::format("repaired        {} that the file computes from constants: now constants\n", counted(made, "kernel"));
-  if (!copied.empty())
-    text += fmt::format("repaired        {} that the exporter merged: each layer has its own now (first \"{}\")\n", counted(copied.size(), "weight"),
-                        copied[0]);
+  for (const std::string& repair : repairs) text += fmt::format("repaired        {}\n", repair);
   for (const std::string& note : graph.origin.notes) text += fmt::format("importer        {}\n", note);
   text += fmt::format("gradients       {}\nbatch norm      {}\ndropout         {}\n", gradient_text(graph, arrays), batch_norm_text(graph),
                       dropout_text(graph));

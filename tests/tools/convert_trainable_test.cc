@@ -81,6 +81,28 @@ TEST(ConvertTrainable, TakesMergedWeightsApartAndKeepsTheFunction) {
   EXPECT_TRUE(std::ranges::equal(before.as<float>(), after.as<float>()));
 }
 
+// train repairs by itself.
+TEST(ConvertTrainable, WhatIsTrainedIsTheSameWithoutIt) {
+  const TemporaryFolder folder;
+  const std::string model = merged_network(folder);
+  ASSERT_EQ(run_tandem({"convert", model, "-o", folder / "t.onnx", "--trainable"}).code, 0);
+  io::write_npy(folder / "x.npy", random_f32({6, 3, 4, 4}, 3));
+  io::write_npy(folder / "x_y.npy", Tensor::ints(std::vector<std::int64_t>{0, 1, 1, 0, 1, 0}));
+  const auto train = [&](const std::string& from, const std::string& name) {
+    return run_tandem({"train", from, folder / "x.npy", "--preprocess", "none", "--input-layout", "nchw", "--batch", "2", "--shards", "1",
+                       "--no-shuffle", "--lr", "0.1", "--output", folder / name, "--log", folder / (name + ".jsonl")});
+  };
+  const Finished direct = train(model, "direct");
+  ASSERT_EQ(direct.code, 0) << direct.err;
+  EXPECT_NE(direct.err.find("repaired: 2 weights"), std::string::npos) << direct.err;
+  ASSERT_EQ(train(folder / "t.onnx", "converted").code, 0);
+  io::write_npy(folder / "x.npy", random_f32({2, 3, 4, 4}, 4));
+  const Tensor a = result_of(folder, folder / "direct/model.onnx"), b = result_of(folder, folder / "converted/model.onnx");
+  const Tensor before = result_of(folder, model);
+  EXPECT_TRUE(std::ranges::equal(a.as<float>(), b.as<float>()));
+  EXPECT_FALSE(std::ranges::equal(a.as<float>(), before.as<float>()));
+}
+
 TEST(ConvertTrainable, ANewHeadComesFromTheSeed) {
   const TemporaryFolder folder;
   const auto convert = [&](const std::string& name, const std::string& seed) {

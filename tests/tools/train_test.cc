@@ -161,6 +161,7 @@ TEST(Train, StoppedBySignalsItGoesOnToTheSameBits) {
   };
   std::vector<Stop> stops = {{1, SIGTERM, 143, "cpu:2", "2"}, {8, SIGINT, 130, "cpu:3", "1"}, {17, SIGTERM, 143, "cpu:8", "2"}};
   if (test::soak()) {
+    stops.clear();
     for (std::size_t steps = 1; steps <= 20; ++steps) stops.push_back({steps, SIGTERM, 143, steps % 2 == 0 ? "cpu:4" : "cpu:3", "2"});
   }
   for (const Stop& stop : stops) {
@@ -185,6 +186,7 @@ TEST(Train, KilledItGoesOnFromItsLastCheckpoint) {
   ASSERT_EQ(run_tandem(train_words(folder, run + Words{"--output", folder / "whole", "--threads", "2", "--log", whole_log})).code, 0);
   std::vector<std::size_t> kills = {6, 11, 16};
   if (test::soak()) {
+    kills.clear();
     for (std::size_t steps = 6; steps <= 25; ++steps) kills.push_back(steps);
   }
   for (const std::size_t steps : kills) {
