@@ -55,7 +55,8 @@ std::string usage_line(const std::string& path, const OptionSet& options) {
 std::string program_help(const std::vector<Command>& commands, std::size_t columns) {
   std::string text =
       "Usage: tandem COMMAND [options]\n\n" +
-      wrap("Imports exported ONNX networks, predicts with them on one or several devices, and exchanges weights with Keras.", 0, columns) +
+      wrap("Imports exported ONNX networks, predicts with them and fine-tunes them on one or several devices, and exchanges weights with Keras.", 0,
+           columns) +
       "\n\nCommands:\n";
   for (const Command& c : commands) {
     std::string name = c.name;
@@ -74,7 +75,7 @@ std::string program_help(const std::vector<Command>& commands, std::size_t colum
               "Every option can stand in the environment too (--batch-size as TANDEM_BATCH_SIZE) or in the TOML file given by --config; the command "
               "line wins, then the environment, then the file.",
               0, columns) +
-          "\n\nExample:\n  tandem predict model.onnx photos/ --out result.csv\n";
+          "\n\nExample:\n  tandem predict model.onnx photos/ --out result.csv\n  tandem train model.onnx photos/ --epochs 5\n";
   return text;
 }
 

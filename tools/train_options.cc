@@ -126,7 +126,8 @@ void declare_train_options(OptionSet& s, TrainOptions& o) {
   s.integer("--steps-per-epoch", "N", o.loop.steps_per_epoch, 0, std::int64_t{1} << 40, "batches of an epoch; 0: a pass over the data");
   s.flag("--repeat", o.loop.repeat, "epochs go on in the data where the one before ended");
   s.text("--output", "DIR", o.output, "where everything goes (default: runs/NAME-N)");
-  s.text("--resume", "DIR", o.resume, "go on from the last checkpoint of an output folder, with the same options, on any number of devices");
+  s.text("--resume", "DIR", o.resume,
+         "go on from the last checkpoint of this folder, on any number of devices; in the place of --output, the other options as before");
   s.text("--checkpoint-every", "STEPS|EPOCHS", o.checkpoint_every, "how often the state is saved: 500 (steps), 1epoch, 2epochs");
   s.text("--log", "FILE.jsonl", o.loop.log, "one JSON object a step");
   s.choice("--on-nan", {"stop", "skip"}, o.on_nan, "a loss that is NaN or infinite stops the run, or its batch is left out");
@@ -136,7 +137,7 @@ void declare_train_options(OptionSet& s, TrainOptions& o) {
   s.number("--warmup-epochs", "N", o.warmup_epochs, 0, 1e9, "epochs in which the rate rises from 0");
   s.number("--min-lr", "X", o.min_rate, 0, 1e30, "the rate falls no further");
   s.integer("--early-stopping", "N", o.loop.early_stopping, 0, 1 << 30, "stop after N epochs without a better monitored value; 0: never");
-  s.text("--monitor", "NAME", o.loop.monitor, "loss, accuracy, val_loss or val_accuracy (default: val_loss, without validation loss)");
+  s.text("--monitor", "NAME", o.loop.monitor, "loss, accuracy, val_loss or val_accuracy (default: val_loss, or loss where nothing is validated)");
   s.flag("--save-best", o.loop.save_best, "keep best.h5, the weights with the best monitored value");
   s.group("Data");
   s.text("--val-data", "DIR", o.val_data, "what is validated on after each epoch");

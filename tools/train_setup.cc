@@ -232,7 +232,7 @@ void declare_training_flags(OptionSet& o, TrainingFlags& f) {
   optional_number(o, "--weight-decay", f.weight_decay, kMost, "share of the weights that goes with each step, times the rate");
   o.flag("--centered", f.centered, "rmsprop with the variance instead of the square");
   o.number("--l2", "X", f.l2, 0, kMost, "adds X times the sum of squares of the kernels to the loss");
-  o.number("--clip-norm", "X", f.clip_norm, 0, kMost, "largest norm of each gradient array; 0: none");
+  o.number("--clip-norm", "X", f.clip_norm, 0, kMost, "largest norm of each gradient array; 0: none; excludes the next two");
   o.number("--global-clip-norm", "X", f.global_clip_norm, 0, kMost, "largest norm of the whole gradient; 0: none");
   o.number("--clip-value", "X", f.clip_value, 0, kMost, "largest magnitude of a gradient's elements; 0: none");
   o.integer("--accumulate", "N", f.accumulate, 1, 1 << 20, "batches whose mean gradient makes one update");
