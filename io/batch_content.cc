@@ -86,7 +86,7 @@ void BatchContent::write_target(std::int64_t index, std::span<float> out) const 
     out[static_cast<std::size_t>(label(index))] = 1;
   }
   if (s == 0) return;
-  const float base = classes_ == 0 || width_ == 1 ? s / 2 : s / static_cast<float>(width_);
+  const float base = classes_ == 0 || width_ == 1 || o_.apart ? s / 2 : s / static_cast<float>(width_);
   for (float& t : out) t = t * (1 - s) + base;
 }
 

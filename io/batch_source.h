@@ -50,7 +50,8 @@ struct BatchOptions {
   Shape sample_shape;
   std::int64_t outputs = 0;
   std::vector<std::int64_t> class_map;  // output of each class of the data set; empty: class i is output i
-  float label_smoothing = 0;            // s: t (1 - s) + s / outputs; with values or one output t (1 - s) + s / 2 (Keras)
+  float label_smoothing = 0;            // s: t (1 - s) + s / outputs; with values, one output or `apart` t (1 - s) + s / 2 (Keras)
+  bool apart = false;                   // each output is a question of its own (binary cross-entropy)
   std::vector<float> class_weights;     // for each output (two with one output); empty: 1
 
   Augmentation augment;

@@ -31,13 +31,16 @@ class Dataset {
   virtual bool has_images() const { return false; }
   virtual Image image(std::int64_t) const { return {}; }
   virtual double weight(std::int64_t) const { return 1; }  // sample_weight
-  // With Targets::kValues: numbers of one target, and those of sample i.
+  // Where targets are numbers: how many for a sample (0: they are classes), those of sample i, and what they are called (empty: not).
   virtual std::int64_t value_count() const { return 0; }
   virtual void values(std::int64_t, std::span<float>) const {}
+  virtual std::vector<std::string> value_names() const { return {}; }
 };
 
 enum class Part { kMeasuring, kTraining };  // of a set that has both
-enum class Targets { kClasses, kValues };   // class numbers, or numbers as they are stored (regression, several classes at once)
+// Class numbers, or numbers as they are stored (regression, several classes at once). kEither: classes where each target is one (a name, a whole
+// number of 0 or more, a row with a single 1 among zeros), else numbers.
+enum class Targets { kClasses, kValues, kEither };
 
 struct DatasetOptions {
   std::optional<Preprocess> preprocess;  // how images become samples; without it tensors are taken as they are (size must fit)
@@ -53,7 +56,8 @@ struct DatasetOptions {
 // io/h5_dataset.h), of a file with both parts the test part or the training part; .npy with FILE_y.npy or y.npy beside it; .h5/.hdf5. .npz and .h5
 // may hold sample_weight. Byte images (uint8, H x W, H x W x 1 or H x W x 3) go
 // through `preprocess`. Throws InvalidData, naming the sample where a label is no class (with options.labels: none of them).
-// With values for targets, labels of lists are one number each; class folders have none.
+// Targets of lists that are numbers stand behind the path, the same number of them on each line (`path 0 1 1`, CSV `path,0,1,1`); a line with others
+// is refused by its number. Names of such columns come from CSV's header. Class folders have no numbers.
 std::unique_ptr<Dataset> open_dataset(const std::string& path, const DatasetOptions& options);
 
 // True when `path` is a folder with class folders in root/train and root/val: the latter is for validation.

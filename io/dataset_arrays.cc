@@ -65,6 +65,15 @@ std::int64_t largest(std::span<const double> row, std::int64_t index) {
   return best - row.begin();
 }
 
+// Every target is a class: a whole number, or a one-hot row.
+bool are_classes(std::span<const float> values, std::int64_t width, std::int64_t rank) {
+  if (width == 1) return std::all_of(values.begin(), values.end(), [](float v) { return v >= 0 && v <= 1e9f && v == std::floor(v); });
+  bool all = rank <= 2;
+  for (std::size_t at = 0; all && at < values.size(); at += static_cast<std::size_t>(width))
+    all = is_one_hot(values.subspan(at, static_cast<std::size_t>(width)));
+  return all;
+}
+
 struct Pair {
   std::optional<Part> part;
   const char *x, *y;
@@ -125,6 +134,11 @@ void convert_sample(const Tensor& sample, const DatasetOptions& o, std::span<flo
   std::transform(values.begin(), values.end(), out.begin(), [](double v) { return static_cast<float>(v); });
 }
 
+bool is_one_hot(std::span<const float> row) {
+  const auto ones = std::count(row.begin(), row.end(), 1.0f);
+  return ones == 1 && std::count(row.begin(), row.end(), 0.0f) == std::ssize(row) - 1;
+}
+
 std::vector<std::int64_t> class_indices(const Tensor& labels) {
   if (labels.rank() < 1) throw InvalidData("labels must lie along a first dimension, are one number");
   const std::int64_t n = labels.shape()[0], width = n == 0 ? 1 : labels.size() / n;
@@ -155,12 +169,13 @@ Answers::Answers(const Tensor& labels, const Tensor& weights, std::int64_t count
     if (tensor->rank() < 1) throw InvalidData(fmt::format("{} must lie along a first dimension, are one number", what));
     if (tensor->shape()[0] != count) throw InvalidData(fmt::format("there are {} samples and {} {}", count, tensor->shape()[0], what));
   }
-  if (labels && targets == Targets::kClasses) classes_ = class_indices(labels);
-  if (labels && targets == Targets::kValues && count > 0) {
-    width_ = labels.size() / count;
-    const auto all = labels.to_doubles();
-    values_.assign(all.begin(), all.end());
+  if (labels && targets != Targets::kClasses && count > 0) take_values(labels, count);
+  if (targets == Targets::kEither && width_ > 0 && are_classes(values_, width_, labels.rank())) {
+    values_ = {};
+    width_ = 0;
+    targets = Targets::kClasses;
   }
+  if (labels && targets == Targets::kClasses) classes_ = class_indices(labels);
   if (!weights) return;
   if (weights.size() != count)
     throw InvalidData(fmt::format("sample weights must be one number for each sample, have shape {}", to_string(weights.shape())));
@@ -168,6 +183,14 @@ Answers::Answers(const Tensor& labels, const Tensor& weights, std::int64_t count
   for (const double w : weights_) {
     if (!(w >= 0) || std::isinf(w)) throw InvalidData(fmt::format("a sample weight is {}, expected a number of 0 or more", w));
   }
+}
+
+void Answers::take_values(const Tensor& labels, std::int64_t count) {
+  width_ = labels.size() / count;
+  const auto all = labels.to_doubles();
+  values_.assign(all.begin(), all.end());
+  const auto bad = std::find_if(values_.begin(), values_.end(), [](float v) { return !std::isfinite(v); });
+  if (bad != values_.end()) throw InvalidData(fmt::format("target {} holds {}, expected finite numbers", (bad - values_.begin()) / width_, *bad));
 }
 
 void Answers::values(std::int64_t i, std::span<float> out) const {

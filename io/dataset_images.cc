@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <optional>
 #include <unordered_map>
 
 #include "io/dataset.h"
@@ -15,15 +16,19 @@
 namespace tandem::io {
 namespace {
 
+// Either a class number or `width` values for each path.
+struct ListTargets {
+  std::vector<std::int64_t> classes;
+  std::vector<float> values;
+  std::int64_t width = 0;
+  std::vector<std::string> names;  // of the classes or the values; none where they are numbers
+};
+
 class ImageFiles final : public Dataset {
  public:
-  // Either a class number or a value for each path.
-  ImageFiles(std::vector<std::string> paths, std::vector<std::int64_t> labels, std::vector<float> values, std::vector<std::string> classes,
-             const DatasetOptions& o)
+  ImageFiles(std::vector<std::string> paths, ListTargets targets, const DatasetOptions& o)
       : paths_(std::move(paths)),
-        labels_(std::move(labels)),
-        values_(std::move(values)),
-        classes_(std::move(classes)),
+        targets_(std::move(targets)),
         preprocess_(*o.preprocess),
         decode_{.exif_orientation = o.exif_orientation, .limits = {}} {}
   std::int64_t size() const override { return static_cast<std::int64_t>(paths_.size()); }
@@ -32,20 +37,22 @@ class ImageFiles final : public Dataset {
     const Image image = load_image(path, decode_);
     with_context([&] { return quoted(path); }, [&] { apply(preprocess_, image, out); });
   }
-  std::int64_t label(std::int64_t i) const override { return labels_.empty() ? -1 : labels_[static_cast<std::size_t>(i)]; }
+  std::int64_t label(std::int64_t i) const override { return targets_.classes.empty() ? -1 : targets_.classes[static_cast<std::size_t>(i)]; }
   bool has_images() const override { return true; }
   Image image(std::int64_t i) const override { return load_image(paths_[static_cast<std::size_t>(i)], decode_); }
-  std::int64_t value_count() const override { return values_.empty() ? 0 : 1; }
-  void values(std::int64_t i, std::span<float> out) const override { out[0] = values_[static_cast<std::size_t>(i)]; }
+  std::int64_t value_count() const override { return targets_.width; }
+  void values(std::int64_t i, std::span<float> out) const override {
+    std::copy_n(targets_.values.begin() + static_cast<std::ptrdiff_t>(i * targets_.width), targets_.width, out.begin());
+  }
+  std::vector<std::string> value_names() const override { return targets_.width > 0 ? targets_.names : std::vector<std::string>(); }
   std::string name(std::int64_t i) const override { return paths_[static_cast<std::size_t>(i)]; }
-  const std::vector<std::string>& class_names() const override { return classes_; }
+  const std::vector<std::string>& class_names() const override { return targets_.width > 0 ? no_names_ : targets_.names; }
   std::int64_t sample_size() const override { return preprocess_.sample_size(); }
 
  private:
   const std::vector<std::string> paths_;
-  const std::vector<std::int64_t> labels_;
-  const std::vector<float> values_;
-  const std::vector<std::string> classes_;
+  const ListTargets targets_;
+  const std::vector<std::string> no_names_;
   const Preprocess preprocess_;
   const DecodeOptions decode_;
 };
@@ -59,27 +66,22 @@ void need_preprocess(const DatasetOptions& o, const std::string& path) {
   if (!o.preprocess) throw InvalidData(fmt::format("{} holds images: they need a preprocessing record", quoted(path)));
 }
 
-struct Classes {
-  std::vector<std::int64_t> index;
-  std::vector<std::string> names;  // none where the list has numbers
-};
-
 // Words: the model's labels when they are among them, else the sorted words of the list itself.
-Classes by_words(const Listing& list, std::span<const std::string> known) {
+ListTargets by_words(const Listing& list, std::span<const std::string> known) {
   std::unordered_map<std::string, std::int64_t> places;
   for (std::size_t i = 0; i < known.size(); ++i) places.emplace(known[i], static_cast<std::int64_t>(i));
   const auto found = [&](const std::string& word) { return places.count(word) > 0; };
   const auto refuse = [&](std::size_t i, const char* why) {
     throw InvalidData(fmt::format("{} has the label {}, {}", quoted(list.paths[i]), quoted(list.labels[i]), why));
   };
-  Classes classes;
+  ListTargets targets;
   if (std::any_of(list.labels.begin(), list.labels.end(), found)) {
     for (std::size_t i = 0; i < list.paths.size(); ++i) {
       if (!found(list.labels[i])) refuse(i, "which is none of the model's; others of the list are");
-      classes.index.push_back(places.at(list.labels[i]));
+      targets.classes.push_back(places.at(list.labels[i]));
     }
-    classes.names.assign(known.begin(), known.end());
-    return classes;
+    targets.names.assign(known.begin(), known.end());
+    return targets;
   }
   for (std::size_t i = 0; i < list.paths.size(); ++i) {
     if (list.labels[i].empty()) refuse(i, "expected a class");
@@ -88,25 +90,82 @@ Classes by_words(const Listing& list, std::span<const std::string> known) {
   for (std::size_t i = 0; i < list.paths.size(); ++i) {
     if (is_index(list.labels[i])) refuse(i, "a number, while others of the list are names");
   }
-  classes.names = list.labels;
-  std::sort(classes.names.begin(), classes.names.end());
-  classes.names.erase(std::unique(classes.names.begin(), classes.names.end()), classes.names.end());
+  targets.names = list.labels;
+  std::sort(targets.names.begin(), targets.names.end());
+  targets.names.erase(std::unique(targets.names.begin(), targets.names.end()), targets.names.end());
   for (const std::string& word : list.labels)
-    classes.index.push_back(std::lower_bound(classes.names.begin(), classes.names.end(), word) - classes.names.begin());
-  return classes;
+    targets.classes.push_back(std::lower_bound(targets.names.begin(), targets.names.end(), word) - targets.names.begin());
+  return targets;
 }
 
-std::vector<float> number_labels(const Listing& list) {
-  std::vector<float> values;
-  for (std::size_t i = 0; i < list.labels.size(); ++i) {
-    const std::string& text = list.labels[i];
-    float v = 0;
-    const auto end = std::from_chars(text.data(), text.data() + text.size(), v);
-    if (end.ec != std::errc() || end.ptr != text.data() + text.size() || !std::isfinite(v))
-      throw InvalidData(fmt::format("{} has the label {}, expected a number", quoted(list.paths[i]), quoted(text)));
-    values.push_back(v);
+std::optional<float> finite_number(const std::string& text) {
+  float v = 0;
+  const auto end = std::from_chars(text.data(), text.data() + text.size(), v);
+  if (end.ec != std::errc() || end.ptr != text.data() + text.size() || !std::isfinite(v)) return {};
+  return v;
+}
+
+bool are_numbers(const std::vector<std::string>& fields) {
+  return std::all_of(fields.begin(), fields.end(), [](const std::string& f) { return finite_number(f).has_value(); });
+}
+
+// All that stands behind each path, the same number of numbers everywhere.
+ListTargets by_numbers(const Listing& list) {
+  ListTargets targets{.classes = {}, .values = {}, .width = std::ssize(list.fields[0]), .names = list.header};
+  if (std::ssize(targets.names) != targets.width || targets.width == 1) targets.names.clear();
+  for (std::size_t i = 0; i < list.paths.size(); ++i) {
+    const auto& fields = list.fields[i];
+    if (std::ssize(fields) != targets.width)
+      throw InvalidData(fmt::format("line {}: {} has {} target{}, expected {} as the lines before it have", list.lines[i], quoted(list.paths[i]),
+                                    fields.size(), fields.size() == 1 ? "" : "s", targets.width));
+    for (const std::string& text : fields) {
+      const auto v = finite_number(text);
+      if (!v) throw InvalidData(fmt::format("line {}: {} has the label {}, expected a number", list.lines[i], quoted(list.paths[i]), quoted(text)));
+      targets.values.push_back(*v);
+    }
   }
-  return values;
+  return targets;
+}
+
+// Rows with a single 1 among zeros, as classes.
+bool take_one_hot(ListTargets& targets) {
+  const auto width = static_cast<std::size_t>(targets.width);
+  std::vector<std::int64_t> classes;
+  for (std::size_t at = 0; at < targets.values.size(); at += width) {
+    const auto row = std::span(targets.values).subspan(at, width);
+    if (!is_one_hot(row)) return false;
+    classes.push_back(std::find(row.begin(), row.end(), 1.0f) - row.begin());
+  }
+  targets.classes = std::move(classes);
+  targets.values.clear();
+  targets.width = 0;
+  return true;
+}
+
+ListTargets targets_of(const Listing& list, const DatasetOptions& o) {
+  const bool several = list.fields[0].size() > 1 && are_numbers(list.fields[0]);
+  if (o.targets == Targets::kValues || (several && o.targets == Targets::kEither)) {
+    ListTargets targets = by_numbers(list);
+    if (o.targets == Targets::kEither) take_one_hot(targets);
+    return targets;
+  }
+  if (several &&
+      std::all_of(list.fields.begin(), list.fields.end(), [&](const auto& f) { return f.size() == list.fields[0].size() && are_numbers(f); })) {
+    ListTargets rows = by_numbers(list);
+    if (take_one_hot(rows)) return rows;  // else columns behind the label are about something else
+  }
+  if (std::all_of(list.labels.begin(), list.labels.end(), is_index)) {
+    ListTargets targets;
+    for (const std::string& text : list.labels) targets.classes.push_back(std::stoll(text));
+    return targets;
+  }
+  const bool numbers = std::all_of(list.labels.begin(), list.labels.end(), [](const std::string& l) { return finite_number(l).has_value(); });
+  if (o.targets == Targets::kEither && numbers) {
+    Listing first = list;
+    for (auto& fields : first.fields) fields.resize(1);  // what follows is about something else
+    return by_numbers(first);
+  }
+  return by_words(list, o.labels);
 }
 
 }  // namespace
@@ -115,26 +174,18 @@ std::unique_ptr<Dataset> open_class_folders(const std::string& path, const Datas
   need_preprocess(o, path);
   if (o.targets == Targets::kValues) throw InvalidData(fmt::format("{} holds class folders, expected numbers as targets", quoted(path)));
   ClassFolders folders = list_class_folders(path, o.natural_order, o.part == Part::kTraining ? "train" : "val");
-  return std::make_unique<ImageFiles>(std::move(folders.paths), std::move(folders.class_index), std::vector<float>(), std::move(folders.classes), o);
+  return std::make_unique<ImageFiles>(std::move(folders.paths), ListTargets{std::move(folders.class_index), {}, 0, std::move(folders.classes)}, o);
 }
 
-// Labels are class indices on every line, or names.
+// Labels are class indices on every line, names, or numbers.
 std::unique_ptr<Dataset> open_list(const std::string& path, const DatasetOptions& o) {
   need_preprocess(o, path);
   const Listing list = list_inputs(path, false);
   if (list.labels.empty()) throw InvalidData(fmt::format("the list {} has no labels", quoted(path)));
   std::vector<std::string> paths;
   for (std::size_t i = 0; i < list.paths.size(); ++i) paths.push_back(list.full(i));
-  Classes classes;
-  std::vector<float> values;
-  if (o.targets == Targets::kValues) {
-    values = with_context([&] { return quoted(path); }, [&] { return number_labels(list); });
-  } else if (std::all_of(list.labels.begin(), list.labels.end(), is_index)) {
-    for (const std::string& text : list.labels) classes.index.push_back(std::stoll(text));
-  } else {
-    classes = with_context([&] { return quoted(path); }, [&] { return by_words(list, o.labels); });
-  }
-  return std::make_unique<ImageFiles>(std::move(paths), std::move(classes.index), std::move(values), std::move(classes.names), o);
+  ListTargets targets = with_context([&] { return quoted(path); }, [&] { return targets_of(list, o); });
+  return std::make_unique<ImageFiles>(std::move(paths), std::move(targets), o);
 }
 
 }  // namespace tandem::io

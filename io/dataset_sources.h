@@ -33,12 +33,14 @@ Image stored_image(const Tensor& sample);
 void convert_sample(const Tensor& sample, const DatasetOptions&, std::span<float> out);
 // Whole numbers of 0 or more, or the place of the largest of each one-hot row. Throws InvalidData naming the row.
 std::vector<std::int64_t> class_indices(const Tensor& labels);
+// A single 1 among zeros.
+bool is_one_hot(std::span<const float> row);
 
 // What is known of the samples of a set: class numbers, or numbers as they are, and weights.
 class Answers {
  public:
   Answers() = default;
-  // `labels` and `weights` may be empty tensors. Throws InvalidData when they are not one for each of `count` samples.
+  // `labels` and `weights` may be empty tensors. Throws InvalidData when they are not one for each of `count` samples, or a number is not finite.
   Answers(const Tensor& labels, const Tensor& weights, std::int64_t count, Targets);
   std::int64_t label(std::int64_t i) const { return classes_.empty() ? -1 : classes_[static_cast<std::size_t>(i)]; }
   double weight(std::int64_t i) const { return weights_.empty() ? 1 : weights_[static_cast<std::size_t>(i)]; }
@@ -46,6 +48,8 @@ class Answers {
   void values(std::int64_t i, std::span<float> out) const;
 
  private:
+  void take_values(const Tensor& labels, std::int64_t count);
+
   std::vector<std::int64_t> classes_;
   std::vector<float> values_;
   std::int64_t width_ = 0;  // of values

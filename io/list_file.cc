@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 #include <filesystem>
 
 #include "io/read_file.h"
@@ -50,47 +51,86 @@ std::vector<std::string> csv_fields(const std::string& text, std::size_t& at) {
   return fields;
 }
 
-void add_entry(Listing& list, const std::string& path, const std::string& label) {
+// Empty fields at the end, as a last comma makes them, go.
+void add_entry(Listing& list, std::int64_t line, const std::string& path, std::vector<std::string> fields) {
   if (path.empty()) return;
+  while (fields.size() > 1 && fields.back().empty()) fields.pop_back();
+  if (fields.empty()) fields.emplace_back();
   list.paths.push_back(path);
-  list.labels.push_back(label);
+  list.labels.push_back(fields[0]);
+  list.lines.push_back(line);
+  list.fields.push_back(std::move(fields));
+}
+
+bool is_number(const std::string& text) {
+  double value = 0;
+  const auto end = std::from_chars(text.data(), text.data() + text.size(), value);
+  return end.ec == std::errc() && end.ptr == text.data() + text.size();
+}
+
+// A first line that names columns instead of a file.
+bool is_header(const std::vector<std::string>& fields) {
+  const std::string head = lower(fields[0]);
+  if (head == "path" || head == "file" || head == "filename" || head == "image" || (fields.size() > 1 && lower(fields[1]) == "label")) return true;
+  return fields.size() > 2 && !has_image_suffix(fields[0]) && std::none_of(fields.begin() + 1, fields.end(), is_number);
 }
 
 Listing read_csv(const std::string& text, std::string root) {
   Listing list{std::move(root), {}, {}};
+  std::int64_t line = 1;
   for (std::size_t at = 0; at < text.size();) {
-    const bool first = at == 0;
-    const auto fields = csv_fields(text, at);
-    const std::string head = lower(fields[0]);
-    const bool named = head == "path" || head == "file" || head == "filename" || head == "image";
-    if (first && (named || (fields.size() > 1 && lower(fields[1]) == "label"))) continue;
-    add_entry(list, fields[0], fields.size() > 1 ? fields[1] : "");
+    const std::size_t from = at;
+    auto fields = csv_fields(text, at);
+    const std::string path = fields[0];
+    if (from == 0 && is_header(fields))
+      list.header.assign(fields.begin() + 1, fields.end());
+    else
+      add_entry(list, line, path, {fields.begin() + 1, fields.end()});
+    line += std::count(text.begin() + static_cast<std::ptrdiff_t>(from), text.begin() + static_cast<std::ptrdiff_t>(at), '\n');
   }
   return list;
 }
 
-// Caffe's lists: `path label`, the label behind the last blank: a number, or a word behind an image's name. Any other line is a path, blanks and
-// all.
-void add_line(Listing& list, const std::string& line) {
-  constexpr const char* kBlanks = " \t";
-  const std::string text = line.substr(0, line.find_last_not_of(kBlanks) + 1);
+constexpr const char* kBlanks = " \t";
+
+// `path 0 1 1`: takes the numbers behind an image's name off the text; none where something else stands there.
+std::vector<std::string> take_numbers(std::string& text) {
+  std::vector<std::string> numbers;
+  std::string path = text;
+  while (!has_image_suffix(path)) {
+    const std::size_t blank = path.find_last_of(kBlanks);
+    if (blank == std::string::npos || !is_number(path.substr(blank + 1))) return {};
+    numbers.push_back(path.substr(blank + 1));
+    path = path.substr(0, path.find_last_not_of(kBlanks, blank) + 1);
+  }
+  std::reverse(numbers.begin(), numbers.end());
+  if (!numbers.empty()) text = path;
+  return numbers;
+}
+
+// Caffe's lists: `path label`, the label behind the last blank: a number, or a word behind an image's name; there several numbers too. Any other line
+// is a path, blanks and all.
+void add_line(Listing& list, std::int64_t number_of_line, const std::string& line) {
+  std::string text = line.substr(0, line.find_last_not_of(kBlanks) + 1);
+  if (auto numbers = take_numbers(text); !numbers.empty()) return add_entry(list, number_of_line, text, std::move(numbers));
   const std::size_t blank = text.find_last_of(kBlanks);
   if (blank != std::string::npos) {
     const std::string path = text.substr(0, text.find_last_not_of(kBlanks, blank) + 1), label = text.substr(blank + 1);
     const bool number = label.find_first_not_of("0123456789") == std::string::npos;
-    if (!path.empty() && (number || (has_image_suffix(path) && !has_image_suffix(text)))) return add_entry(list, path, label);
+    if (!path.empty() && (number || (has_image_suffix(path) && !has_image_suffix(text)))) return add_entry(list, number_of_line, path, {label});
   }
-  if (!text.empty()) add_entry(list, line, "");
+  if (!text.empty()) add_entry(list, number_of_line, line, {});
 }
 
 Listing read_lines(const std::string& text, std::string root) {
   Listing list{std::move(root), {}, {}};
+  std::int64_t number = 0;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
     std::string line = text.substr(at, end - at);
     at = end + 1;
     if (!line.empty() && line.back() == '\r') line.pop_back();
-    add_line(list, line);
+    add_line(list, ++number, line);
   }
   return list;
 }
@@ -118,7 +158,10 @@ Listing read_list(const std::string& file) {
   const bool csv = suffix_of(file) == ".csv";
   Listing list = with_context([&] { return quoted(file); }, [&] { return csv ? read_csv(text, root) : read_lines(text, root); });
   if (list.paths.empty()) throw InvalidData(fmt::format("the list {} names no file", quoted(file)));
-  if (std::all_of(list.labels.begin(), list.labels.end(), [](const std::string& l) { return l.empty(); })) list.labels.clear();
+  if (std::all_of(list.labels.begin(), list.labels.end(), [](const std::string& l) { return l.empty(); })) {
+    list.labels.clear();
+    list.fields.clear();
+  }
   return list;
 }
 

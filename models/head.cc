@@ -122,6 +122,16 @@ Tensor glorot_uniform(std::int64_t inputs, std::int64_t classes, std::uint64_t s
   return values;
 }
 
+void replace_activation(Graph& graph, const char* op) {
+  const NetworkEnd end = network_end(graph);
+  if (end.node < 0) throw Unsupported("the network ends in neither a Softmax nor a Sigmoid");
+  Node& node = graph.nodes[static_cast<std::size_t>(end.node)];
+  node.op = op;
+  node.inputs = {end.logits};
+  node.attributes = {};
+  remove_dead_nodes(graph);  // Exp and ReduceSum of a softmax that is written out
+}
+
 void add_dropout(Graph& graph, const Head& head, double rate) {
   Node drop;
   drop.name = graph.value(head.kernel).name + "/dropout";

@@ -38,6 +38,8 @@ std::optional<Head> find_head(const Graph&);
 void replace_head(Graph&, const Head&, const Tensor& kernel, const Tensor& bias);
 // Glorot uniform: in (-l, l) with l = sqrt(6 / (inputs + classes)); the same for a seed everywhere.
 Tensor glorot_uniform(std::int64_t inputs, std::int64_t classes, std::uint64_t seed);
+// Puts `op` (Sigmoid, or Identity for the plain scores) in the place of the Softmax or Sigmoid that the network ends in.
+void replace_activation(Graph&, const char* op);
 // Puts a Dropout in front of the head.
 void add_dropout(Graph&, const Head&, double rate);
 

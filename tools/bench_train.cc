@@ -15,7 +15,7 @@ using Clock = std::chrono::steady_clock;
 
 TrainSetup setup_of(const Model& model, const TrainingFlags& flags, const RunOptions& options, const CpuInfo& cpu, std::uint64_t seed,
                     const Console& console) {
-  TrainSetup setup = make_setup(model.graph(), {.names = {}, .count = outputs_of(model.graph()), .is_regression = false}, flags, seed, console);
+  TrainSetup setup = make_setup(model.graph(), {.names = {}, .count = outputs_of(model.graph()), .values = {}}, flags, seed, console);
   set_run_options(setup, options, cpu);
   return setup;
 }

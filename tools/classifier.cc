@@ -51,13 +51,22 @@ void softmax(std::span<float> row) {
   for (float& v : row) v = static_cast<float>(v / sum);
 }
 
+float sigmoid(float v) { return static_cast<float>(1 / (1 + std::exp(-static_cast<double>(v)))); }
+
+// "no" beside each "yes": 1 - p, or the logit 0.
+std::vector<float> with_no(const std::vector<float>& yes, bool logits) {
+  std::vector<float> both;
+  for (const float v : yes) both.insert(both.end(), {logits ? 0.0f : 1 - v, v});
+  return both;
+}
+
 }  // namespace
 
 OutputType output_type_of(const std::string& word) {
   return word == "logit" ? OutputType::kLogits : word == "features" ? OutputType::kFeatures : OutputType::kProbabilities;
 }
 
-Classifier::Classifier(Model model, RunOptions options, Shape input, OutputType type, const std::string& layer)
+Classifier::Classifier(Model model, RunOptions options, Shape input, OutputType type, const std::string& layer, const std::string& loss)
     : input_(std::move(input)), type_(type) {
   const Graph& graph = model.graph();
   if (graph.inputs.size() != 1)
@@ -71,8 +80,10 @@ Classifier::Classifier(Model model, RunOptions options, Shape input, OutputType 
     output = features_of(graph);
   else if (type == OutputType::kLogits)
     output = end.logits;
-  softmax_on_top_ = type == OutputType::kProbabilities && layer.empty() && !ends_in_scores;
-  one_row_ = type != OutputType::kFeatures && layer.empty();
+  const bool on_top = type == OutputType::kProbabilities && layer.empty() && !ends_in_scores;
+  sigmoid_on_top_ = on_top && loss == "binary";
+  softmax_on_top_ = on_top && !sigmoid_on_top_;
+  one_row_ = (type == OutputType::kProbabilities || type == OutputType::kLogits) && layer.empty();
   const Value& v = graph.value(graph.inputs[0]);
   fixed_batch_ = v.shape_known && v.shape[0] > 0 ? v.shape[0] : 0;
   sample_size_ = elements(std::span(input_).subspan(1));
@@ -81,6 +92,11 @@ Classifier::Classifier(Model model, RunOptions options, Shape input, OutputType 
   predictor_ = std::make_unique<Predictor>(std::move(cut), std::move(options));
   input_[0] = batch(1);
   classes_ = static_cast<std::int64_t>(run_batch(std::vector<float>(static_cast<std::size_t>(sample_size_), 0.0f), 1).size());
+}
+
+void Classifier::tell_two_apart() {
+  two_of_one_ = true;
+  classes_ = 2;
 }
 
 RunReport Classifier::plan(std::int64_t wanted) const {
@@ -126,6 +142,8 @@ std::vector<float> Classifier::run_batch(std::vector<float> samples, std::int64_
     at += n;
   }
   const std::size_t row = scores.size() / static_cast<std::size_t>(count);
+  if (sigmoid_on_top_) std::transform(scores.begin(), scores.end(), scores.begin(), sigmoid);
+  if (two_of_one_) return with_no(scores, type_ == OutputType::kLogits);
   for (std::size_t i = 0; softmax_on_top_ && i < static_cast<std::size_t>(count); ++i) softmax(std::span(scores).subspan(i * row, row));
   return scores;
 }

@@ -11,13 +11,17 @@
 
 namespace tandem::cli {
 
-enum class OutputType { kProbabilities, kLogits, kFeatures };
+enum class OutputType { kProbabilities, kLogits, kFeatures, kValues };  // kValues: the outputs as they are, of regression
 
 class Classifier {
  public:
   // `input` is the shape of a batch of one. Throws UsageError when the network has more than one input, Unsupported when probabilities or logits
-  // are asked for and it gives more than a score for each class, as segmentation does.
-  Classifier(Model model, RunOptions options, Shape input, OutputType type, const std::string& layer);
+  // are asked for and it gives more than a score for each class, as segmentation does. `loss`: that the network was trained with, by kind
+  // (tools/targets.h): scores of "binary" become probabilities by a sigmoid, others by a softmax.
+  Classifier(Model model, RunOptions options, Shape input, OutputType type, const std::string& layer, const std::string& loss = "");
+
+  // A network with one output that tells two classes apart: from now on there are two scores, of "no" and "yes".
+  void tell_two_apart();
 
   std::int64_t classes() const { return classes_; }
   std::int64_t sample_size() const { return sample_size_; }
@@ -48,7 +52,9 @@ class Classifier {
   Shape input_;
   OutputType type_;
   bool softmax_on_top_ = false;  // scores are logits of a network that ends without one, probabilities were asked for
-  bool one_row_ = false;         // what comes out are scores of classes
+  bool sigmoid_on_top_ = false;  // likewise
+  bool two_of_one_ = false;
+  bool one_row_ = false;  // what comes out are scores of classes
   std::int64_t classes_ = 0, sample_size_ = 0, fixed_batch_ = 0, most_ahead_ = 4096;
 };
 

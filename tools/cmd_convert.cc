@@ -81,7 +81,7 @@ void put_new_head(Graph& graph, const Options& o, const Console& console) {
   const auto head = models::find_head(graph);
   if (!head) throw Unsupported("option --classes: the network's head (a last Gemm, MatMul or 1x1 Conv) was not found");
   models::replace_head(graph, *head, models::glorot_uniform(head->inputs, o.classes, static_cast<std::uint64_t>(o.seed)), {});
-  graph.metadata.erase("tandem.labels");  // those of the old classes
+  for (const char* key : {"tandem.labels", "tandem.loss"}) graph.metadata.erase(key);  // those of the old classes
   console.info(fmt::format("new head \"{}\": {} x {} (Glorot uniform, seed {})", head->layer, head->inputs, o.classes, o.seed));
 }
 

@@ -22,6 +22,7 @@
 #include "tools/options.h"
 #include "tools/predict_report.h"
 #include "tools/preprocess_flags.h"
+#include "tools/targets.h"
 
 namespace tandem::cli {
 namespace {
@@ -98,32 +99,39 @@ std::pair<std::string, float> write_row(io::ResultWriter& writer, const std::str
 }
 
 // What --output-type and --layer ask for: scores of classes, or every value of a layer. Throws UsageError for options that contradict each other.
-OutputType output_type(const Options& o) {
+OutputType output_type(const Options& o, const std::string& loss) {
   if (!o.layer.empty() && !o.output_type.empty() && o.output_type != "features")
     throw UsageError(fmt::format("--layer writes the values of a layer, --output-type {} scores of classes: give one of them", o.output_type));
-  const OutputType type = o.layer.empty() ? output_type_of(o.output_type) : OutputType::kFeatures;
-  if (type != OutputType::kFeatures) return type;
+  OutputType type = o.layer.empty() ? output_type_of(o.output_type) : OutputType::kFeatures;
+  const bool numbers = is_regression(loss) && (o.output_type.empty() || o.output_type == "prob") && o.layer.empty();
+  if (numbers && o.output_type == "prob")
+    throw UsageError(fmt::format("option --output-type: the network was trained for numbers (loss {}), it gives no probabilities", loss));
+  if (numbers) type = OutputType::kValues;
+  if (type != OutputType::kFeatures && type != OutputType::kValues) return type;
   for (const auto& [option, given] : {std::pair{"--topk", o.top_k > 0}, std::pair{"--labels", !o.preprocess.labels.empty()}}) {
     if (given)
-      throw UsageError(fmt::format("{} is about classes, {} writes all values of a layer: give one of them", option,
-                                   o.layer.empty() ? "--output-type features" : "--layer"));
+      throw UsageError(numbers ? fmt::format("{} is about classes, the network was trained for numbers (loss {})", option, loss)
+                               : fmt::format("{} is about classes, {} writes all values of a layer: give one of them", option,
+                                             o.layer.empty() ? "--output-type features" : "--layer"));
   }
   return type;
 }
 
 int run(const Options& o, const Console& console) {
   const RunOptions options = o.run.resolve(console);
-  const OutputType type = output_type(o);
   if (!o.report.empty() && !o.report.ends_with(".html"))
     throw UsageError(fmt::format("--report: expected a name ending in .html, found {}", io::quoted(o.report)));
-  const bool plain = type == OutputType::kFeatures;
   FileRecord record;
   ImportOptions import;
   import.record = &record;
   const Model model(std::make_shared<const Graph>(import_file(o.model, import)));
+  const std::string loss = recorded_loss(model.graph());
+  const OutputType type = output_type(o, loss);
+  const bool plain = type == OutputType::kFeatures || type == OutputType::kValues;
   const io::Preprocess p = resolve_preprocess(model.graph(), o.preprocess, console);
   const io::Listing inputs = io::list_inputs(o.input, o.recursive);
-  const Classifier classifier(model, options, batch_shape(model.graph(), p, 1), type, o.layer);
+  Classifier classifier(model, options, batch_shape(model.graph(), p, 1), type, o.layer, loss);
+  if (!plain && classifier.classes() == 1 && resolve_labels(model.graph(), o.preprocess, 0).size() == 2) classifier.tell_two_apart();
   if (o.layer.empty()) say_unused_outputs(model.graph(), console);
   const bool independent = describe_run(classifier, o.run, options, o.batch, console);
   if (o.go_on && !independent)
@@ -133,7 +141,8 @@ int run(const Options& o, const Console& console) {
   io::ResultOptions result{.file = o.out,
                            .top_k = static_cast<int>(k),
                            .values = classifier.classes(),
-                           .value = plain                         ? "feature"
+                           .value = type == OutputType::kValues   ? "value"
+                                    : plain                       ? "feature"
                                     : type == OutputType::kLogits ? "logit"
                                                                   : "prob",
                            .settings = settings(o, record.data_files, p, labels, independent),

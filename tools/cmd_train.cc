@@ -25,18 +25,23 @@ namespace fs = std::filesystem;
 
 // The data of a run: what is trained on and what is validated on.
 struct Data {
+  LossChoice loss;
   std::shared_ptr<const io::Dataset> training, validation;
   std::vector<std::int64_t> training_subset, validation_subset;  // of one set that is split
 };
 
-Data open_data(const TrainOptions& o, const io::Preprocess& p) {
+Data open_data(const TrainOptions& o, const Graph& graph, const io::Preprocess& p) {
   io::DatasetOptions options{.preprocess = p, .natural_order = o.preprocess.class_order == "natural", .exif_orientation = o.exif};
   options.part = io::Part::kTraining;
-  options.targets = o.wants_values() ? io::Targets::kValues : io::Targets::kClasses;
+  options.targets = targets_for(o.training.loss);
   if (!o.val_data.empty() && o.val_split > 0) throw UsageError("--val-data and --val-split contradict each other: give one of them");
   Data data;
   data.training = io::open_dataset(o.data, options);
   if (data.training->size() == 0) throw InvalidData(fmt::format("{} holds no samples", io::quoted(o.data)));
+  data.loss = choose_loss(graph, *data.training, o.training.loss, true);
+  options.targets = data.loss.targets;
+  // Whole numbers that are no classes, or shares of classes.
+  if ((options.targets == io::Targets::kValues) != (data.training->value_count() > 0)) data.training = io::open_dataset(o.data, options);
   options.part = io::Part::kMeasuring;
   options.labels = data.training->class_names();
   if (!o.val_data.empty() || (o.val_split == 0 && io::has_validation_part(o.data))) {
@@ -49,14 +54,22 @@ Data open_data(const TrainOptions& o, const io::Preprocess& p) {
   }
   if (data.validation && data.validation->class_names() != data.training->class_names())
     throw InvalidData("the classes of the validation data are not those of the training data");
+  if (data.validation && data.validation->value_names() != data.training->value_names())
+    throw InvalidData("the columns of the validation data are not called as those of the training data");
   return data;
 }
 
-DataClasses classes_of(const io::Dataset& data, bool values) {
-  DataClasses classes{.names = data.class_names(), .count = static_cast<std::int64_t>(data.class_names().size()), .is_regression = values};
-  if (values) classes.count = data.value_count();
-  for (std::int64_t i = 0; classes.names.empty() && !values && i < data.size(); ++i) classes.count = std::max(classes.count, data.label(i) + 1);
+DataClasses classes_of(const io::Dataset& data, const std::string& loss) {
+  if (data.value_count() > 0) return {.names = data.value_names(), .count = data.value_count(), .loss = loss, .values = facts_of(data)};
+  DataClasses classes{.names = data.class_names(), .count = static_cast<std::int64_t>(data.class_names().size()), .loss = loss, .values = {}};
+  for (std::int64_t i = 0; classes.names.empty() && i < data.size(); ++i) classes.count = std::max(classes.count, data.label(i) + 1);
   return classes;
+}
+
+// Options that are about classes where there are none.
+void check_for_numbers(const TrainOptions& o, const TrainSetup& setup) {
+  if (!o.class_weights.empty()) throw UsageError("option --class-weights: the targets are numbers, expected classes");
+  if (o.label_smoothing > 0 && is_regression(setup.loss)) throw UsageError("option --label-smoothing: the targets are numbers, expected classes");
 }
 
 constexpr double kLargestWeight = 1e30;
@@ -104,6 +117,7 @@ io::BatchOptions batch_options(const TrainOptions& o, const TrainSetup& setup, c
   b.sample_shape.assign(input.begin() + 1, input.end());
   b.outputs = setup.outputs;
   b.label_smoothing = static_cast<float>(o.label_smoothing);
+  b.apart = setup.loss == "binary";
   if (!o.augment.empty()) b.augment = io::parse_augmentation(o.augment);
   b.preprocess = p;
   return b;
@@ -126,8 +140,9 @@ std::vector<std::pair<std::string, std::string>> report_settings(const TrainOpti
 void check_monitor(const std::string& name, bool validates, const Scoring& scoring) {
   if (name.empty()) return;
   const std::string plain = name.starts_with("val_") ? name.substr(4) : name;
-  if ((plain != "loss" && (plain != "accuracy" || !scoring.has_accuracy())) || (plain != name && !validates))
-    throw UsageError(fmt::format("option --monitor: there is no \"{}\" in this run", name));
+  const bool known =
+      plain == "loss" || (plain == "accuracy" && scoring.has_accuracy()) || ((plain == "mae" || plain == "mse") && !scoring.has_accuracy());
+  if (!known || (plain != name && !validates)) throw UsageError(fmt::format("option --monitor: there is no \"{}\" in this run", name));
 }
 
 int run(TrainOptions& o, const Console& console) {
@@ -140,11 +155,15 @@ int run(TrainOptions& o, const Console& console) {
   import.record = &record;
   Graph model = import_file(o.model, import);
   const io::Preprocess p = resolve_preprocess(model, o.preprocess, console);
-  const Data data = open_data(o, p);
-  const DataClasses classes = classes_of(*data.training, o.wants_values());
+  const Data data = open_data(o, model, p);
+  const DataClasses classes = classes_of(*data.training, data.loss.kind);
   const auto seed = static_cast<std::uint64_t>(o.run.seed);
   model.metadata["tandem.preprocess"] = io::to_json(p);
   TrainSetup setup = make_setup(model, classes, o.training, seed, console);
+  if (classes.values) check_for_numbers(o, setup);
+  if (o.training.loss == "auto")
+    console.info(fmt::format("--loss auto: {} ({})", loss_word(setup.loss),
+                             setup.loss == data.loss.kind ? data.loss.why : "classes, the network gives one score"));
   const CpuInfo cpu = CpuInfo::detect();
   set_run_options(setup, options, cpu);
   setup.options.saves = true;
@@ -192,7 +211,8 @@ int run(TrainOptions& o, const Console& console) {
       {.model = o.model,
        .settings = report_settings(o, setup, options.devices.size(), pool.threads(), source.samples(), validation ? validation->samples() : 0),
        .labels = setup.labels,
-       .classes = o.wants_values() ? 0 : std::max<std::int64_t>(2, setup.outputs),
+       .classes = classes.values ? 0 : std::max<std::int64_t>(2, setup.outputs),
+       .yes_above = classes.values && setup.loss == "binary" ? std::optional(scoring.half()) : std::nullopt,
        .validation = data.validation,
        .predicted_peak = predicted});
   TrainLoop loop(trainer, source, validation.get(), scoring, folder, report, options, pool, o.loop, console);

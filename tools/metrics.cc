@@ -3,40 +3,40 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
 
 namespace tandem::cli {
 namespace {
-
-// Area under the ROC curve by ranks (Mann and Whitney), ties at their mean rank.
-double area(std::span<const float> scores, std::span<const std::int64_t> labels, std::int64_t classes, std::int64_t c) {
-  std::vector<std::size_t> order(labels.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  const auto score = [&](std::size_t i) { return scores[i * static_cast<std::size_t>(classes) + static_cast<std::size_t>(c)]; };
-  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return score(a) < score(b); });
-  double ranks = 0, positives = 0;
-  for (std::size_t i = 0; i < order.size();) {
-    std::size_t j = i;
-    while (j < order.size() && score(order[j]) == score(order[i])) ++j;
-    const double rank = (static_cast<double>(i + 1) + static_cast<double>(j)) / 2;
-    for (; i < j; ++i) {
-      if (labels[order[i]] != c) continue;
-      ranks += rank;
-      positives += 1;
-    }
-  }
-  const double negatives = static_cast<double>(labels.size()) - positives;
-  if (positives == 0 || negatives == 0) return std::numeric_limits<double>::quiet_NaN();
-  return (ranks - positives * (positives + 1) / 2) / (positives * negatives);
-}
 
 double ratio(double a, double b) { return b == 0 ? 0 : a / b; }
 
 }  // namespace
 
+// By ranks (Mann and Whitney), ties at their mean rank.
+double roc_area(std::vector<std::pair<float, bool>> scored) {
+  std::sort(scored.begin(), scored.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  double ranks = 0, positives = 0;
+  for (std::size_t i = 0; i < scored.size();) {
+    std::size_t j = i;
+    while (j < scored.size() && scored[j].first == scored[i].first) ++j;
+    if (j == i) return std::numeric_limits<double>::quiet_NaN();  // a score that is no number
+    const double rank = (static_cast<double>(i + 1) + static_cast<double>(j)) / 2;
+    for (; i < j; ++i) {
+      ranks += scored[i].second ? rank : 0;
+      positives += scored[i].second;
+    }
+  }
+  const double negatives = static_cast<double>(scored.size()) - positives;
+  if (positives == 0 || negatives == 0) return std::numeric_limits<double>::quiet_NaN();
+  return (ranks - positives * (positives + 1) / 2) / (positives * negatives);
+}
+
 Metrics::Metrics(std::int64_t classes) : classes_(classes), confusion_(static_cast<std::size_t>(classes * classes), 0) {}
 
 void Metrics::add(std::int64_t label, std::span<const float> p) {
+  add(label, p, -std::log(std::clamp(static_cast<double>(p[static_cast<std::size_t>(label)]), 1e-7, 1.0)));
+}
+
+void Metrics::add(std::int64_t label, std::span<const float> p, double loss) {
   const float mine = p[static_cast<std::size_t>(label)];
   std::int64_t better = 0, top = 0;
   for (std::int64_t c = 0; c < classes_; ++c) {
@@ -47,7 +47,7 @@ void Metrics::add(std::int64_t label, std::span<const float> p) {
   ++samples_;
   right_ += top == label;
   in_five_ += better < 5;
-  loss_sum_ -= std::log(std::clamp(static_cast<double>(mine), 1e-7, 1.0));
+  loss_sum_ += loss;
   ++confusion_[static_cast<std::size_t>(label * classes_ + top)];
   labels_.push_back(label);
   scores_.insert(scores_.end(), p.begin(), p.begin() + classes_);
@@ -70,7 +70,10 @@ std::vector<Metrics::PerClass> Metrics::per_class() const {
     m.precision = ratio(hits, static_cast<double>(predicted));
     m.recall = ratio(hits, static_cast<double>(m.samples));
     m.f1 = ratio(2 * m.precision * m.recall, m.precision + m.recall);
-    m.auc = area(scores_, labels_, classes_, c);
+    std::vector<std::pair<float, bool>> scored;
+    for (std::size_t i = 0; i < labels_.size(); ++i)
+      scored.emplace_back(scores_[i * static_cast<std::size_t>(classes_) + static_cast<std::size_t>(c)], labels_[i] == c);
+    m.auc = roc_area(std::move(scored));
   }
   return all;
 }

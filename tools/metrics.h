@@ -4,15 +4,21 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace tandem::cli {
+
+// Area under the ROC curve of scores with their truth, ties count half; NaN without both kinds.
+double roc_area(std::vector<std::pair<float, bool>> scored);
 
 class Metrics {
  public:
   explicit Metrics(std::int64_t classes);
   // `probabilities`: one for each class. loss: -log of the true class's, cut to [1e-7, 1] as Keras does.
   void add(std::int64_t label, std::span<const float> probabilities);
+  // The same with another loss.
+  void add(std::int64_t label, std::span<const float> probabilities, double loss);
 
   std::int64_t samples() const { return samples_; }
   double loss() const;

@@ -43,9 +43,10 @@ void add_arrays(std::vector<LayerWeight>& to, const std::string& prefix, const s
 }
 
 ordered_json optional_json(const std::optional<double>& v) { return v ? ordered_json(*v) : ordered_json(nullptr); }
-std::optional<double> optional_of(const ordered_json& j) {
-  if (j.is_null()) return {};
-  return j.get<double>();
+// What an earlier version did not write is not there.
+std::optional<double> optional_of(const ordered_json& j, const char* name) {
+  if (!j.contains(name) || j.at(name).is_null()) return {};
+  return j.at(name).get<double>();
 }
 
 ordered_json row_json(const EpochRow& r) {
@@ -54,9 +55,13 @@ ordered_json row_json(const EpochRow& r) {
           {"rate", r.rate},
           {"seconds", r.seconds},
           {"waited", r.waited},
-          {"accuracy", optional_json(r.accuracy)},
+          {"accuracy", optional_json(r.measured.accuracy)},
           {"val_loss", optional_json(r.val_loss)},
-          {"val_accuracy", optional_json(r.val_accuracy)},
+          {"val_accuracy", optional_json(r.val_measured.accuracy)},
+          {"mae", optional_json(r.measured.mae)},
+          {"mse", optional_json(r.measured.mse)},
+          {"val_mae", optional_json(r.val_measured.mae)},
+          {"val_mse", optional_json(r.val_measured.mse)},
           {"validation_seconds", r.validation_seconds},
           {"samples", r.samples}};
 }
@@ -67,9 +72,9 @@ EpochRow row_of(const ordered_json& j) {
           .rate = j.at("rate"),
           .seconds = j.at("seconds"),
           .waited = j.at("waited"),
-          .accuracy = optional_of(j.at("accuracy")),
-          .val_loss = optional_of(j.at("val_loss")),
-          .val_accuracy = optional_of(j.at("val_accuracy")),
+          .measured = {optional_of(j, "accuracy"), optional_of(j, "mae"), optional_of(j, "mse")},
+          .val_measured = {optional_of(j, "val_accuracy"), optional_of(j, "val_mae"), optional_of(j, "val_mse")},
+          .val_loss = optional_of(j, "val_loss"),
           .validation_seconds = j.at("validation_seconds"),
           .samples = j.at("samples")};
 }
@@ -86,6 +91,9 @@ std::string state_json(const Trainer::State& trainer, const RunState& s, const s
       {"batch", s.position.batch},
       {"loss_sum", s.score.loss_sum},
       {"right", s.score.right},
+      {"absolute", s.score.absolute},
+      {"squared", s.score.squared},
+      {"measured", s.score.measured},
       {"samples", s.score.samples},
       {"scored", s.score.scored},
       {"penalty", s.penalty},
@@ -104,13 +112,19 @@ RunState state_of(const ordered_json& j, Trainer::State& trainer) {
   trainer.accumulated = j.at("accumulated");
   RunState s{.epoch = j.at("epoch"), .step_in_epoch = j.at("step_in_epoch"), .step = j.at("step")};
   s.position = {j.at("pass"), j.at("batch")};
-  s.score = {.loss_sum = j.at("loss_sum"), .right = j.at("right"), .samples = j.at("samples"), .scored = j.at("scored")};
+  s.score.loss_sum = j.at("loss_sum");
+  s.score.right = j.at("right");
+  s.score.absolute = j.value("absolute", 0.0);
+  s.score.squared = j.value("squared", 0.0);
+  s.score.samples = j.at("samples");
+  s.score.scored = j.at("scored");
+  s.score.measured = j.value("measured", std::int64_t{0});
   s.penalty = j.at("penalty");
   s.rate = j.at("rate");
-  s.best = optional_of(j.at("best"));
+  s.best = optional_of(j, "best");
   s.epochs_since_best = j.at("epochs_since_best");
   const ordered_json& p = j.at("plateau");
-  s.plateau = {.rate = p.at("rate"), .best = optional_of(p.at("best")), .wait = p.at("wait"), .cooldown = p.at("cooldown")};
+  s.plateau = {.rate = p.at("rate"), .best = optional_of(p, "best"), .wait = p.at("wait"), .cooldown = p.at("cooldown")};
   for (const ordered_json& row : j.at("history")) s.history.push_back(row_of(row));
   return s;
 }
@@ -144,11 +158,18 @@ std::vector<Trainer::NamedArray> taken(const std::vector<Trainer::NamedArray>& l
 
 std::vector<std::pair<std::string, double>> EpochRow::values() const {
   std::vector<std::pair<std::string, double>> all;
-  if (accuracy) all.emplace_back("accuracy", *accuracy);
-  all.emplace_back("learning_rate", rate);
-  all.emplace_back("loss", loss);
-  if (val_accuracy) all.emplace_back("val_accuracy", *val_accuracy);
-  if (val_loss) all.emplace_back("val_loss", *val_loss);
+  const auto add = [&all](const char* name, const std::optional<double>& value) {
+    if (value) all.emplace_back(name, *value);
+  };
+  add("accuracy", measured.accuracy);
+  add("learning_rate", rate);
+  add("loss", loss);
+  add("mae", measured.mae);
+  add("mse", measured.mse);
+  add("val_accuracy", val_measured.accuracy);
+  add("val_loss", val_loss);
+  add("val_mae", val_measured.mae);
+  add("val_mse", val_measured.mse);
   return all;
 }
 

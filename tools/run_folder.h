@@ -21,7 +21,8 @@ namespace tandem::cli {
 struct EpochRow {
   std::int64_t epoch = 0;  // from 0, as Keras' CSVLogger
   double loss = 0, rate = 0, seconds = 0, waited = 0;
-  std::optional<double> accuracy, val_loss, val_accuracy;
+  Measures measured, val_measured;
+  std::optional<double> val_loss;
   double validation_seconds = 0;  // of `seconds`
   std::int64_t samples = 0;       // trained on in `seconds`
   // Name and value in the order of the names, as CSVLogger writes them.

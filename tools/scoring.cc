@@ -49,22 +49,23 @@ GroupOptions group_options(const RunOptions& options) {
 double Scoring::loss(std::span<const float> prediction, std::span<const float> target) const {
   if (loss_ == "categorical") return categorical(prediction, target, end_ == Activation::kNone);
   if (loss_ == "binary") return binary(prediction, target, end_ == Activation::kNone);
-  double sum = 0;
-  for (std::size_t i = 0; i < prediction.size(); ++i) {
-    const double d = static_cast<double>(prediction[i]) - static_cast<double>(target[i]);
-    sum += loss_ == "mse" ? d * d : std::abs(d);
-  }
-  return sum / static_cast<double>(prediction.size());
+  const Measures errors = measure(prediction, target);
+  return loss_ == "mse" ? *errors.mse : *errors.mae;
 }
 
-std::optional<double> Scoring::accuracy(std::span<const float> prediction, std::span<const float> target) const {
+Measures Scoring::measure(std::span<const float> prediction, std::span<const float> target) const {
   const auto top = [](std::span<const float> v) { return std::max_element(v.begin(), v.end()) - v.begin(); };
-  if (loss_ == "categorical") return top(prediction) == top(target) ? 1.0 : 0.0;
-  if (loss_ != "binary") return {};
-  const float half = end_ == Activation::kNone ? 0.0f : 0.5f;
-  double right = 0;
-  for (std::size_t i = 0; i < prediction.size(); ++i) right += (prediction[i] > half) == (target[i] > 0.5f);
-  return right / static_cast<double>(prediction.size());
+  if (loss_ == "categorical") return {.accuracy = top(prediction) == top(target) ? 1.0 : 0.0, .mae = {}, .mse = {}};
+  const auto n = static_cast<double>(prediction.size());
+  double right = 0, absolute = 0, squared = 0;
+  for (std::size_t i = 0; i < prediction.size(); ++i) {
+    const double d = static_cast<double>(prediction[i]) - static_cast<double>(target[i]);
+    right += (prediction[i] > half()) == (target[i] > 0.5f);
+    absolute += std::abs(d);
+    squared += d * d;
+  }
+  if (loss_ == "binary") return {.accuracy = right / n, .mae = {}, .mse = {}};
+  return {.accuracy = {}, .mae = absolute / n, .mse = squared / n};
 }
 
 Scoring::Guess Scoring::guess(std::span<const float> prediction) const {
@@ -90,6 +91,14 @@ MemoryPrediction predict_validation(std::shared_ptr<const Graph> graph, const Sh
   return group.predict(*group.prepare(binding), binding);
 }
 
+void Score::add(const Measures& m) {
+  right += m.accuracy.value_or(0);
+  scored += m.accuracy.has_value();
+  absolute += m.mae.value_or(0);
+  squared += m.mse.value_or(0);
+  measured += m.mae.has_value();
+}
+
 Score validate(std::shared_ptr<const Graph> graph, io::BatchSource& source, const Scoring& scoring, const RunOptions& options, TaskPool& pool,
                const std::function<void(const ScoredSample&)>& each) {
   const CpuInfo cpu = CpuInfo::detect();
@@ -107,7 +116,7 @@ Score validate(std::shared_ptr<const Graph> graph, io::BatchSource& source, cons
       const auto prediction = y.subspan(at, count), target = t.subspan(at, count);
       const double loss = scoring.loss(prediction, target);
       score.loss_sum += static_cast<double>(w[row]) * loss;
-      score.add(scoring.accuracy(prediction, target));
+      score.add(scoring.measure(prediction, target));
       if (!each) continue;
       const Scoring::Guess guess = scoring.guess(prediction);
       each({batch->index[row], batch->label[row], guess.output, guess.probability, loss, prediction, target});

@@ -1,4 +1,5 @@
-// Loss and accuracy of predictions, sample by sample, as training and validation report them.
+// Loss and metrics of predictions, sample by sample, as training and validation report them: accuracy of classes, mean absolute and squared error of
+// numbers.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +8,8 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "io/batch_source.h"
 #include "runtime/cpu/task_pool.h"
@@ -19,16 +22,23 @@ struct MemoryPrediction;
 
 namespace tandem::cli {
 
+// Of one sample; those that its loss has.
+struct Measures {
+  std::optional<double> accuracy, mae, mse;
+};
+
 class Scoring {
  public:
   // `loss`: "categorical", "binary", "mse", "mae" on what the graph gives (scores behind its last activation).
   Scoring(const Graph& graph, std::string loss) : loss_(std::move(loss)), end_(network_end(graph).activation) {}
   // Keras' functions on probabilities, cut to [1e-7, 1 - 1e-7]; on logits where the network ends without an activation.
   double loss(std::span<const float> prediction, std::span<const float> target) const;
-  // Share of the outputs that are right: the largest score is the largest target's (categorical), on the same side of a half (binary). None with
-  // regression.
+  // Accuracy: share of the outputs that are right: the largest score is the largest target's (categorical), on the same side of a half (binary, as
+  // Keras' BinaryAccuracy). With mse and mae both errors, means over the outputs.
   bool has_accuracy() const { return loss_ == "categorical" || loss_ == "binary"; }
-  std::optional<double> accuracy(std::span<const float> prediction, std::span<const float> target) const;
+  Measures measure(std::span<const float> prediction, std::span<const float> target) const;
+  // Scores above it say yes (binary).
+  float half() const { return end_ == Activation::kNone ? 0.0f : 0.5f; }
   // The class of the largest score and its probability; of a single output class 1 above a half, else 0.
   struct Guess {
     std::int64_t output = 0;
@@ -37,24 +47,23 @@ class Scoring {
   Guess guess(std::span<const float> prediction) const;
 
  private:
+  using Activation = NetworkEnd::Activation;
   std::string loss_;
-  NetworkEnd::Activation end_;
+  Activation end_;
 };
 
-// Weighted means over an epoch.
+// Means over an epoch; of the loss weighted.
 struct Score {
-  double loss_sum = 0, right = 0;
-  std::int64_t samples = 0, scored = 0;
+  double loss_sum = 0, right = 0, absolute = 0, squared = 0;
+  std::int64_t samples = 0, scored = 0, measured = 0;  // scored: with an accuracy; measured: with errors
   double loss() const { return samples ? loss_sum / static_cast<double>(samples) : 0; }
-  std::optional<double> accuracy() const {
-    if (scored == 0) return {};
-    return right / static_cast<double>(scored);
-  }
-  void add(std::optional<double> accuracy) {
-    if (!accuracy) return;
-    right += *accuracy;
-    ++scored;
-  }
+  std::optional<double> accuracy() const { return mean(right, scored); }
+  std::optional<double> mae() const { return mean(absolute, measured); }
+  std::optional<double> mse() const { return mean(squared, measured); }
+  void add(const Measures& m);
+
+ private:
+  static std::optional<double> mean(double sum, std::int64_t n) { return n ? std::optional(sum / static_cast<double>(n)) : std::nullopt; }
 };
 
 // A sample of a validation pass; the spans are valid during the call.

@@ -106,7 +106,7 @@ void TrainLoop::step(const io::Batch& batch) {
     const auto y = report.batch.prediction.as<float>(), t = batch.target.as<float>();
     for (std::int64_t r = 0; r < rows; ++r) {
       const auto at = static_cast<std::size_t>(r * width), count = static_cast<std::size_t>(width);
-      state_.score.add(scoring_.accuracy(y.subspan(at, count), t.subspan(at, count)));
+      state_.score.add(scoring_.measure(y.subspan(at, count), t.subspan(at, count)));
     }
   }
   log_step(report, now() - started);
@@ -137,7 +137,7 @@ void TrainLoop::log_step(const StepReport& report, double seconds) {
 
 void TrainLoop::end_epoch() {
   EpochRow row{.epoch = state_.epoch, .loss = state_.score.loss() + state_.penalty, .rate = state_.rate};
-  row.accuracy = state_.score.accuracy();
+  row.measured = {state_.score.accuracy(), state_.score.mae(), state_.score.mse()};
   trainer_.group().let_arenas_go();  // what validation and saving take comes in their place
   if (validation_) {
     auto graph = std::make_shared<const Graph>(trainer_.trained(options_.averaged));
@@ -146,7 +146,7 @@ void TrainLoop::end_epoch() {
     const Score score = validate(graph, *validation_, scoring_, run_, pool_, [this](const ScoredSample& s) { report_.take(s); });
     row.validation_seconds = now() - started;
     row.val_loss = score.loss() + state_.penalty;
-    row.val_accuracy = score.accuracy();
+    row.val_measured = {score.accuracy(), score.mae(), score.mse()};
   }
   row.seconds = now() - epoch_started_;
   row.samples = state_.score.samples - samples_before_;
@@ -221,11 +221,20 @@ void TrainLoop::say_progress(bool last, const EpochRow* row) {
       fmt::format("{}/{} {} ", done, steps, console_.bar(static_cast<double>(done) / static_cast<double>(std::max<std::int64_t>(1, steps))));
   text += last ? fmt::format("{:.0f}s {:.0f}ms/step", seconds, each * 1000)
                : fmt::format("{:.0f}s {:.0f}ms/step", each * static_cast<double>(steps - done), each * 1000);
-  const auto accuracy = state_.score.accuracy();
-  if (accuracy) text += fmt::format(" - accuracy: {:.4f}", *accuracy);
-  text += fmt::format(" - loss: {:.4f}", state_.score.loss() + state_.penalty);
-  if (row && row->val_accuracy) text += fmt::format(" - val_accuracy: {:.4f}", *row->val_accuracy);
-  if (row && row->val_loss) text += fmt::format(" - val_loss: {:.4f}", *row->val_loss);
+  const auto say = [&text](const char* name, const std::optional<double>& value) {
+    if (value) text += fmt::format(" - {}: {:.4f}", name, *value);
+  };
+  const Score& score = state_.score;
+  say("accuracy", score.accuracy());
+  say("loss", score.loss() + state_.penalty);
+  say("mae", score.mae());
+  say("mse", score.mse());
+  if (row) {
+    say("val_accuracy", row->val_measured.accuracy);
+    say("val_loss", row->val_loss);
+    say("val_mae", row->val_measured.mae);
+    say("val_mse", row->val_measured.mse);
+  }
   if (row) text += fmt::format(" - learning_rate: {:.4g}", row->rate);
   if (row && row->waited > 0.05 * row->seconds) text += fmt::format(" (waited for data {:.0f} % of the time)", 100 * row->waited / row->seconds);
   console_.progress(text, last);

@@ -71,6 +71,7 @@ std::string settings_of(const TrainOptions& o, const TrainSetup& setup, const io
   all["model"] = io::file_sha256(o.model);
   all["samples"] = samples;
   all["classes"] = setup.outputs;
+  all["chosen loss"] = setup.loss;
   all["class-weights"] = batches.class_weights;
   all["preprocess"] = batches.preprocess ? io::to_json(*batches.preprocess) : "";
   all["numbers"] = numbers_of(o, setup);
@@ -137,7 +138,8 @@ void declare_train_options(OptionSet& s, TrainOptions& o) {
   s.number("--warmup-epochs", "N", o.warmup_epochs, 0, 1e9, "epochs in which the rate rises from 0");
   s.number("--min-lr", "X", o.min_rate, 0, 1e30, "the rate falls no further");
   s.integer("--early-stopping", "N", o.loop.early_stopping, 0, 1 << 30, "stop after N epochs without a better monitored value; 0: never");
-  s.text("--monitor", "NAME", o.loop.monitor, "loss, accuracy, val_loss or val_accuracy (default: val_loss, or loss where nothing is validated)");
+  s.text("--monitor", "NAME", o.loop.monitor,
+         "loss, accuracy, mae, mse, or one of them with val_ before it (default: val_loss, or loss where nothing is validated)");
   s.flag("--save-best", o.loop.save_best, "keep best.h5, the weights with the best monitored value");
   s.group("Data");
   s.text("--val-data", "DIR", o.val_data, "what is validated on after each epoch");

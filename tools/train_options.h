@@ -23,9 +23,6 @@ struct TrainOptions {
   TrainingFlags training;
   PreprocessFlags preprocess;
   RunFlags run;
-
-  // The targets are numbers as the data has them, not classes.
-  bool wants_values() const { return training.loss == "mse" || training.loss == "mae"; }
 };
 void declare_train_options(OptionSet&, TrainOptions&);
 

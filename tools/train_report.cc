@@ -34,21 +34,22 @@ std::string values_text(std::span<const float> values) {
 // Seconds of the epoch that went into steps.
 double training_seconds(const EpochRow& row) { return row.seconds - row.validation_seconds; }
 
-std::string optional_cell(const std::optional<double>& value) { return value ? fmt::format("{:.4f}", *value) : ""; }
-
 std::string epochs_table(const std::vector<EpochRow>& history) {
   std::vector<std::string> header = {"epoch", "loss"};
-  const EpochRow& last = history.back();
-  if (last.accuracy) header.emplace_back("accuracy");
-  if (last.val_loss) header.emplace_back("val_loss");
-  if (last.val_accuracy) header.emplace_back("val_accuracy");
+  std::vector<std::string> shown;  // beside the loss, as the last epoch has them
+  for (const auto& [name, value] : history.back().values()) {
+    if (name != "loss" && name != "learning_rate") shown.push_back(name);
+  }
+  header.insert(header.end(), shown.begin(), shown.end());
   for (const char* name : {"learning rate", "seconds", "of them validation", "waited for data", "images/s"}) header.emplace_back(name);
   std::vector<std::vector<std::string>> rows;
   for (const EpochRow& r : history) {
     std::vector<std::string> cells = {std::to_string(r.epoch + 1), fmt::format("{:.4f}", r.loss)};
-    if (last.accuracy) cells.push_back(optional_cell(r.accuracy));
-    if (last.val_loss) cells.push_back(optional_cell(r.val_loss));
-    if (last.val_accuracy) cells.push_back(optional_cell(r.val_accuracy));
+    const auto values = r.values();
+    for (const std::string& name : shown) {
+      const auto at = std::find_if(values.begin(), values.end(), [&name](const auto& v) { return v.first == name; });
+      cells.push_back(at == values.end() ? "" : fmt::format("{:.4f}", at->second));
+    }
     cells.push_back(fmt::format("{:.4g}", r.rate));
     cells.push_back(fmt::format("{:.1f}", r.seconds));
     cells.push_back(fmt::format("{:.1f}", r.validation_seconds));
@@ -76,8 +77,12 @@ std::string chart(const char* heading, std::vector<html::Line> lines) {
 std::string curves(const std::vector<EpochRow>& history) {
   std::string out = chart("Loss", {line("training", history, [](const EpochRow& r) { return std::optional(r.loss); }),
                                    line("validation", history, [](const EpochRow& r) { return r.val_loss; })});
-  out += chart("Accuracy", {line("training", history, [](const EpochRow& r) { return r.accuracy; }),
-                            line("validation", history, [](const EpochRow& r) { return r.val_accuracy; })});
+  out += chart("Accuracy", {line("training", history, [](const EpochRow& r) { return r.measured.accuracy; }),
+                            line("validation", history, [](const EpochRow& r) { return r.val_measured.accuracy; })});
+  out += chart("Mean absolute error", {line("training", history, [](const EpochRow& r) { return r.measured.mae; }),
+                                       line("validation", history, [](const EpochRow& r) { return r.val_measured.mae; })});
+  out += chart("Mean squared error", {line("training", history, [](const EpochRow& r) { return r.measured.mse; }),
+                                      line("validation", history, [](const EpochRow& r) { return r.val_measured.mse; })});
   return out + chart("Learning rate", {line("rate", history, [](const EpochRow& r) { return std::optional(r.rate); })});
 }
 
@@ -104,6 +109,8 @@ void TrainReport::take(const ScoredSample& s) {
     by_class_[s.label].right += s.predicted == s.label;
     if (s.predicted == s.label) return;
     ++confused_[{s.label, s.predicted}];
+  } else if (about_.yes_above) {
+    count_labels(s);
   }
   Mistake mistake{.index = s.index, .label = s.label, .predicted = s.predicted, .probability = s.probability, .loss = s.loss};
   const bool full = worst_.size() == kShownMistakes;
@@ -118,6 +125,17 @@ void TrainReport::take(const ScoredSample& s) {
   }
   worst_.push_back(std::move(mistake));
   std::push_heap(worst_.begin(), worst_.end(), is_worse);
+}
+
+// Each output apart: how often it is 1, how often the network says so, how often both.
+void TrainReport::count_labels(const ScoredSample& s) {
+  for (std::size_t i = 0; i < std::min(s.target.size(), s.prediction.size()); ++i) {
+    Counts& counts = by_class_[static_cast<std::int64_t>(i)];
+    const bool is = s.target[i] > 0.5f, says = s.prediction[i] > *about_.yes_above;
+    counts.samples += is;
+    counts.predicted += says;
+    counts.right += is && says;
+  }
 }
 
 std::string TrainReport::label(std::int64_t output) const {
@@ -153,8 +171,8 @@ std::string TrainReport::classes() const {
     rows.push_back({label(output), std::to_string(counts.samples), fmt::format("{:.4f}", precision), fmt::format("{:.4f}", recall),
                     fmt::format("{:.4f}", ratio(2 * precision * recall, precision + recall))});
   }
-  const std::vector<std::string> header = {"class", "samples", "precision", "recall", "F1"};
-  return html::section("Classes", html::table(header, rows) + left_out(by_class_.size(), rows.size(), "classes"));
+  const std::vector<std::string> header = {about_.yes_above ? "label" : "class", "samples", "precision", "recall", "F1"};
+  return html::section(about_.yes_above ? "Labels" : "Classes", html::table(header, rows) + left_out(by_class_.size(), rows.size(), "classes"));
 }
 
 std::string TrainReport::matrix() const {
@@ -219,6 +237,7 @@ std::string TrainReport::html(const std::vector<EpochRow>& history, std::string_
   std::string body = facts(history, state);
   if (!history.empty()) body += curves(history) + epochs_table(history);
   if (samples_ > 0 && about_.classes > 0) body += (about_.classes <= kMatrixClasses ? matrix() : confused_pairs()) + classes();
+  if (samples_ > 0 && about_.yes_above) body += classes();
   if (samples_ > 0) body += worst();
   return html::page("tandem train: " + about_.model, body);
 }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -23,6 +24,7 @@ class TrainReport {
     std::vector<std::pair<std::string, std::string>> settings;  // shown as they are
     std::vector<std::string> labels;                            // of the network's classes; empty: numbers
     std::int64_t classes = 0;                                   // that labels of samples tell apart; 0: targets are values
+    std::optional<float> yes_above = {};                        // targets are zeros and ones for each output, which says yes above it
     std::shared_ptr<const io::Dataset> validation;              // null: none
     std::size_t predicted_peak = 0;                             // bytes of the process at most (train_memory.h)
   };
@@ -42,12 +44,13 @@ class TrainReport {
   struct Mistake {
     std::int64_t index, label, predicted;
     double probability, loss;
-    std::string target, prediction;  // values, with regression
+    std::string target, prediction;  // where targets are values
   };
   static bool is_worse(const Mistake&, const Mistake&);
   std::string label(std::int64_t output) const;
   std::string facts(const std::vector<EpochRow>& history, std::string_view state) const;
   std::string classes() const;
+  void count_labels(const ScoredSample&);
   std::string matrix() const;
   std::string confused_pairs() const;
   std::string worst() const;

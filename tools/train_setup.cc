@@ -25,13 +25,8 @@ void optional_number(OptionSet& o, const char* name, std::optional<double>& valu
       std::string(help) + " (default: the optimizer's)");
 }
 
-// The loss by Keras' name.
-std::string loss_kind(const std::string& name) {
-  if (name == "categorical_crossentropy" || name == "sparse_categorical_crossentropy") return "categorical";
-  return name == "binary_crossentropy" ? "binary" : name;
-}
-
-std::string chosen_loss(const Graph& graph, const std::string& wanted) {
+std::string chosen_loss(const Graph& graph, const DataClasses& data, const std::string& wanted) {
+  if (!data.loss.empty()) return data.loss;
   if (wanted != "auto") return loss_kind(wanted);
   return network_end(graph).activation == NetworkEnd::Activation::kSigmoid ? "binary" : "categorical";
 }
@@ -57,16 +52,18 @@ void put_head(Graph& graph, const models::Head& head, std::int64_t classes, cons
                            flags.head.empty() ? fmt::format("Glorot uniform, seed {}", seed) : flags.head));
 }
 
-// Keeps or replaces the head, and maps the data's classes to outputs.
-void fit_classes(Graph& graph, const DataClasses& data, const TrainingFlags& flags, std::uint64_t seed, const Console& console, TrainSetup& setup) {
+// Keeps or replaces the head (true), and maps the data's classes to outputs.
+bool fit_classes(Graph& graph, const DataClasses& data, const TrainingFlags& flags, std::uint64_t seed, const Console& console, TrainSetup& setup) {
   std::vector<std::string> stored;
   if (const auto at = graph.metadata.find("tandem.labels"); at != graph.metadata.end()) stored = io::parse_labels(at->second);
   setup.outputs = outputs_of(graph);
   const std::int64_t wanted = flags.classes == "auto" ? data.count : to_integer(flags.classes, 1, 1 << 24);
   if (wanted < data.count) throw UsageError(fmt::format("option --classes: {} are fewer than the data's {}", wanted, data.count));
+  if (data.values && wanted != data.count)
+    throw UsageError(fmt::format("option --classes: {}, the data has {} numbers for each sample", wanted, data.count));
   const bool binary = setup.outputs == 1 && data.count == 2 && flags.classes == "auto";
   const bool same_names = !stored.empty() && stored == data.names;
-  const bool keeps = flags.head.empty() && (data.is_regression || flags.classes == "auto")
+  const bool keeps = flags.head.empty() && (data.values || flags.classes == "auto")
                          ? same_names || ((data.names.empty() || stored.empty()) && (setup.outputs == wanted || binary))
                          : false;
   if (!keeps) {
@@ -82,6 +79,24 @@ void fit_classes(Graph& graph, const DataClasses& data, const TrainingFlags& fla
     graph.metadata.erase("tandem.labels");
   else
     graph.metadata["tandem.labels"] = io::labels_json(setup.labels);
+  return !keeps;
+}
+
+// Targets that are numbers must lie where the network's last activation can reach them. A new head, or a network whose loss the program chose, takes
+// another end where they do not.
+void fit_end(Graph& graph, const DataClasses& data, const std::string& loss, bool may_change, const Console& console) {
+  using Activation = NetworkEnd::Activation;
+  const Activation end = network_end(graph).activation;
+  if (!data.values || end == Activation::kNone) return;
+  const bool softmax = end == Activation::kSoftmax, regression = is_regression(loss);
+  const bool unit = data.values->least >= 0 && data.values->most <= 1;
+  const bool reached = softmax ? data.values->sums_are_one : unit;
+  if (reached || !(regression || loss == "binary")) return;
+  const char* name = softmax ? "softmax" : "sigmoid";
+  const std::string why = softmax ? "outputs that add up to 1 cannot be the targets" : "outputs from 0 to 1 cannot be the targets";
+  if (!may_change) return console.warn(fmt::format("the network ends in a {}: {}", name, why));
+  models::replace_activation(graph, regression ? "Identity" : "Sigmoid");
+  console.info(fmt::format("the network ended in a {}, now in {}: {}", name, regression ? "its plain scores" : "a sigmoid", why));
 }
 
 OptimizerOptions optimizer_of(const TrainingFlags& flags) {
@@ -237,8 +252,10 @@ void declare_training_flags(OptionSet& o, TrainingFlags& f) {
   o.number("--clip-value", "X", f.clip_value, 0, kMost, "largest magnitude of a gradient's elements; 0: none");
   o.integer("--accumulate", "N", f.accumulate, 1, 1 << 20, "batches whose mean gradient makes one update");
   o.number("--ema", "DECAY", f.ema, 0, 1, "moving average of the weights, saved instead of them; 0: none");
-  o.choice("--loss", {"auto", "categorical_crossentropy", "sparse_categorical_crossentropy", "binary_crossentropy", "mse", "mae"}, f.loss,
-           "auto: binary where the network ends in a sigmoid, else categorical; mse and mae take the data's values as targets");
+  declare_loss(
+      o, f.loss,
+      "auto: classes take categorical_crossentropy, or binary where the network ends in a sigmoid; several zeros and ones for a sample binary; "
+      "other numbers mse");
   o.group("What is trained");
   o.texts("--freeze", "PATTERN", f.freeze, "parameters (layer/weight) that stay as they are; *, ? and [abc] as in the shell");
   o.texts("--train", "PATTERN", f.train, "parameters that are trained although --freeze or --freeze-backbone names them");
@@ -264,8 +281,13 @@ TrainSetup make_setup(const Graph& model, const DataClasses& data, const Trainin
   Graph graph = model;
   TrainSetup setup;
   for (const std::string& repair : repair_for_training(graph)) console.info("repaired: " + repair);
-  fit_classes(graph, data, flags, seed, console, setup);
-  setup.loss = chosen_loss(graph, flags.loss);
+  const bool new_head = fit_classes(graph, data, flags, seed, console, setup);
+  setup.loss = chosen_loss(graph, data, flags.loss);
+  if (setup.loss == "categorical" && setup.outputs == 1 && flags.loss == "auto") setup.loss = "binary";
+  if (setup.loss == "categorical" && setup.outputs == 1)
+    throw UsageError("option --loss: categorical_crossentropy needs an output for each class, the network has one: binary_crossentropy takes it");
+  fit_end(graph, data, setup.loss, new_head || flags.loss == "auto", console);
+  record_loss(graph, setup.loss);
   if (flags.dropout > 0) {
     const auto head = models::find_head(graph);
     if (!head) throw Unsupported("option --dropout: the network's head (a last Gemm, MatMul or 1x1 Conv) was not found");

@@ -12,6 +12,7 @@
 #include "tools/console.h"
 #include "tools/option_set.h"
 #include "tools/tandem.h"
+#include "tools/targets.h"
 
 namespace tandem::cli {
 
@@ -28,9 +29,10 @@ void declare_training_flags(OptionSet&, TrainingFlags&);
 
 // What the data asks of the network.
 struct DataClasses {
-  std::vector<std::string> names;  // empty: numbers
-  std::int64_t count = 0;          // classes or target values
-  bool is_regression = false;
+  std::vector<std::string> names;     // of classes or values; empty: none
+  std::int64_t count = 0;             // classes or values of a target
+  std::string loss = {};              // kind (tools/targets.h); empty: by the network's end
+  std::optional<TargetFacts> values;  // targets are numbers
 };
 
 struct TrainSetup {

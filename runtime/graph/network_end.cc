@@ -31,10 +31,11 @@ NetworkEnd network_end(const Graph& graph) {
   using Activation = NetworkEnd::Activation;
   const Node* last = producer_of(graph, graph.outputs[0]);
   while (last && keeps_scores(*last)) last = producer_of(graph, last->inputs[0]);
-  if (last && last->op == "Softmax") return {Activation::kSoftmax, last->inputs[0]};
-  if (last && last->op == "Sigmoid") return {Activation::kSigmoid, last->inputs[0]};
-  if (last && is_division_by_sum(graph, *last)) return {Activation::kSoftmax, producer_of(graph, last->inputs[0])->inputs[0]};
-  return {Activation::kNone, graph.outputs[0]};
+  const auto index = last ? static_cast<std::int32_t>(last - graph.nodes.data()) : -1;
+  if (last && last->op == "Softmax") return {Activation::kSoftmax, last->inputs[0], index};
+  if (last && last->op == "Sigmoid") return {Activation::kSigmoid, last->inputs[0], index};
+  if (last && is_division_by_sum(graph, *last)) return {Activation::kSoftmax, producer_of(graph, last->inputs[0])->inputs[0], index};
+  return {Activation::kNone, graph.outputs[0], -1};
 }
 
 }  // namespace tandem

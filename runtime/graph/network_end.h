@@ -13,6 +13,7 @@ const Node* producer_of(const Graph&, ValueId);
 struct NetworkEnd {
   enum class Activation { kNone, kSoftmax, kSigmoid } activation = Activation::kNone;
   ValueId logits = kNoValue;  // what the activation takes; the output itself where there is none
+  std::int32_t node = -1;     // index into Graph::nodes of the node that makes the scores; -1 without an activation
 };
 NetworkEnd network_end(const Graph&);
 

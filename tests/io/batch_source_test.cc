@@ -192,6 +192,12 @@ TEST(BatchSource, TargetsAndWeights) {
   EXPECT_EQ(values_of(b->weight), (Floats{8, 2.5f}));  // 1 * 8, 1.25 * 2
   EXPECT_EQ(b->label, (Indices{3, 0}));
 
+  o.apart = true;
+  BatchSource apart(std::make_shared<Numbers>(2, 2), o, at_once());
+  const Floats halves = {0.05f, 0.05f, 0.05f, 0.95f, 0.95f, 0.05f, 0.05f, 0.05f};  // t 0.9 + 0.1 / 2
+  const Floats found = values_of(apart.next()->target);
+  for (std::size_t k = 0; k < 8; ++k) EXPECT_FLOAT_EQ(found[k], halves[k]);
+
   o = options(8, 1);
   o.shuffle = false;
   o.label_smoothing = 0.2f;

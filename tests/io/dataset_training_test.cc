@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "io/batch_source.h"
 #include "io/class_weights.h"
@@ -147,6 +148,47 @@ TEST_F(DatasetTraining, ListsAndArraysGiveValues) {
   const auto several = open(folder_ / "x.npy", Part::kTraining, Targets::kValues);
   EXPECT_EQ(several->value_count(), 3);
   EXPECT_EQ(several->weight(0), 1);
+}
+
+TEST_F(DatasetTraining, TargetsAreClassesWhereEachIsOne) {
+  image("a.png", 5);
+  image("b.png", 6);
+  const auto list = [&](const std::string& text) { return open(folder_.write("list.csv", text), Part::kTraining, Targets::kEither); };
+  EXPECT_EQ(list("a.png,3\nb.png,0\n")->label(0), 3);
+  EXPECT_EQ(list("a.png,cat\nb.png,dog\n")->class_names(), (Names{"cat", "dog"}));
+  const auto one_hot = list("path,x,y,z\na.png,0,0,1\nb.png,1,0,0\n");
+  EXPECT_EQ(one_hot->value_count(), 0);
+  EXPECT_EQ(one_hot->label(0), 2);
+  EXPECT_EQ(one_hot->class_names(), (Names{"x", "y", "z"}));
+  const auto several = list("path,x,y,z\na.png,0,1,1\nb.png,1,0,0\n");
+  EXPECT_EQ(several->value_count(), 3);
+  EXPECT_EQ(several->value_names(), (Names{"x", "y", "z"}));
+  EXPECT_TRUE(several->class_names().empty());
+  EXPECT_EQ(several->label(0), -1);
+  Floats y(3);
+  several->values(0, y);
+  EXPECT_EQ(y, (Floats{0, 1, 1}));
+  EXPECT_EQ(list("a.png,0.5\nb.png,1\n")->value_count(), 1);
+  EXPECT_EQ(list("a.png,-1\nb.png,1\n")->value_count(), 1);
+  EXPECT_EQ(list("a.png,0,note\nb.png,1,other\n")->label(1), 1);  // what follows is about something else
+  const std::string uneven = message_of<InvalidData>([&] { list("a.png,0,1\nb.png,1\n"); });
+  for (const char* said : {"list.csv\"", "line 2: \"b.png\" has 1 target, expected 2"}) EXPECT_NE(uneven.find(said), std::string::npos) << uneven;
+  // Asked for classes, rows with a single 1 are classes; other columns are not looked at.
+  EXPECT_EQ(open(folder_.write("c.csv", "a.png,0,1\nb.png,1,0\n"))->label(0), 1);
+  EXPECT_EQ(open(folder_.write("c.csv", "a.png,3,640\nb.png,1,480\n"))->label(0), 3);
+
+  const auto arrays = [&](const Tensor& targets) {
+    write_npy(folder_ / "x.npy", of<float>({2, 4}, {1, 2, 3, 4, 5, 6, 7, 8}));
+    write_npy(folder_ / "x_y.npy", targets);
+    return open(folder_ / "x.npy", Part::kTraining, Targets::kEither);
+  };
+  EXPECT_EQ(arrays(of<float>({2, 3}, {0, 0, 1, 1, 0, 0}))->label(0), 2);
+  EXPECT_EQ(arrays(of<float>({2, 3}, {0, 1, 1, 1, 0, 0}))->value_count(), 3);
+  EXPECT_EQ(arrays(of<float>({2, 3}, {0, 0, 2, 1, 0, 0}))->value_count(), 3);
+  EXPECT_EQ(arrays(of<float>({2, 1}, {4, 1}))->label(0), 4);
+  EXPECT_EQ(arrays(of<float>({2}, {4, 1.5f}))->value_count(), 1);
+  EXPECT_EQ(arrays(of<std::int64_t>({2}, {4, -1}))->value_count(), 1);
+  EXPECT_NE(message_of<InvalidData>([&] { arrays(of<float>({2, 2}, {0, 0, 0.5f, NAN})); }).find("target 1 holds nan"), std::string::npos);
 }
 
 DecodeQueue::Submit at_once() {

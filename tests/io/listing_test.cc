@@ -79,6 +79,24 @@ TEST_F(ListingTest, Csv) {
   EXPECT_NE(message_of<InvalidData>([&] { list("q.csv", "a.jpg,1\n\"b.jpg,2\n"); }).find("q.csv"), std::string::npos);
 }
 
+using Rows = std::vector<std::vector<std::string>>;
+
+TEST_F(ListingTest, SeveralNumbersBehindAPath) {
+  const Listing text = list("s.txt", "a b.jpg 0 1 1\n\nc.png\t1.5 -2e3 \nd 5.jpg 7\ne 1 2.jpg\nf 3 4\ng.png dog 1\n");
+  EXPECT_EQ(text.paths, (Names{"a b.jpg", "c.png", "d 5.jpg", "e 1 2.jpg", "f 3", "g.png dog"}));
+  EXPECT_EQ(text.labels, (Names{"0", "1.5", "7", "", "4", "1"}));
+  EXPECT_EQ(text.fields, (Rows{{"0", "1", "1"}, {"1.5", "-2e3"}, {"7"}, {""}, {"4"}, {"1"}}));
+  EXPECT_EQ(text.lines, (std::vector<std::int64_t>{1, 3, 4, 5, 6, 7}));
+  const Listing csv = list("s.csv", "x,cat,dog\n\"a\nb.jpg\",0,1\nc.jpg,1,,\n\nd.jpg,1,word\n");
+  EXPECT_EQ(csv.header, (Names{"cat", "dog"}));
+  EXPECT_EQ(csv.paths, (Names{"a\nb.jpg", "c.jpg", "d.jpg"}));
+  EXPECT_EQ(csv.labels, (Names{"0", "1", "1"}));
+  EXPECT_EQ(csv.fields, (Rows{{"0", "1"}, {"1"}, {"1", "word"}}));
+  EXPECT_EQ(csv.lines, (std::vector<std::int64_t>{2, 4, 6}));
+  EXPECT_TRUE(list("n.csv", "a.jpg,0,1\n").header.empty());
+  EXPECT_EQ(list("p.csv", "path,label\na.jpg,1\n").header, Names{"label"});
+}
+
 TEST_F(ListingTest, ClassFolders) {
   for (const char* name : {"class10/a.png", "class2/b.png", "class2/deep/a.png", "class2/a.png", "notes.png", "empty/readme.md"}) folder_.write(name);
   const ClassFolders plain = list_class_folders(folder_.path(), false);

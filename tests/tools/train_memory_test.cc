@@ -22,9 +22,7 @@ class TrainMemoryTest : public testing::Test {
     options_.sample_shape = {3, 64, 64};
     quiet_.quiet = true;
   }
-  TrainSetup setup() const {
-    return make_setup(import_file(trained_network()), {.names = {}, .count = 5, .is_regression = false}, flags_, 0, quiet_);
-  }
+  TrainSetup setup() const { return make_setup(import_file(trained_network()), {.names = {}, .count = 5, .values = {}}, flags_, 0, quiet_); }
   TrainMemory predicted(const TrainSetup& s, std::int64_t validation) {
     Trainer trainer(s.graph, s.options, pool_, cpu_);
     return predict_memory(trainer, kHeld, options_, 8, validation, {}, pool_);

@@ -83,7 +83,7 @@ std::vector<cli::EpochRow> two_epochs(bool classes) {
     r.val_loss = 2 * r.loss;
     r.validation_seconds = 2;
     r.samples = 240;
-    if (classes) r.accuracy = r.val_accuracy = 0.5;
+    if (classes) r.measured.accuracy = r.val_measured.accuracy = 0.5;
   }
   return rows;
 }
@@ -179,7 +179,7 @@ TEST(TrainReport, ValuesHaveCurvesAndTheirWorstSamples) {
 TEST(TrainReport, WithoutValidationThereAreCurvesAlone) {
   const TrainReport report({.model = kEvil, .settings = {}, .labels = {}, .classes = 3, .validation = nullptr, .predicted_peak = 0});
   auto rows = two_epochs(true);
-  for (auto& r : rows) r.val_loss = r.val_accuracy = std::nullopt;
+  for (auto& r : rows) r.val_loss = r.val_measured.accuracy = std::nullopt;
   const std::string page = report.html(rows, "finished");
   EXPECT_EQ(what_is_wrong(page), "");
   EXPECT_EQ(count(page, "validation</text>"), 0u);

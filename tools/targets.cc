@@ -1,0 +1,127 @@
+#include "tools/targets.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "io/read_file.h"
+#include "runtime/base/error.h"
+#include "runtime/graph/network_end.h"
+#include "tools/train_setup.h"
+
+namespace tandem::cli {
+namespace {
+
+using Activation = NetworkEnd::Activation;
+using io::Targets;
+
+constexpr const char* kRecord = "tandem.loss";
+constexpr double kSumTolerance = 1e-3;
+
+bool in_unit(const TargetFacts& facts) { return facts.least >= 0 && facts.most <= 1; }
+
+// The loss binary_crossentropy takes shares of one.
+void check_unit(const io::Dataset& data) {
+  std::vector<float> row(static_cast<std::size_t>(data.value_count()));
+  for (std::int64_t i = 0; i < data.size(); ++i) {
+    data.values(i, row);
+    for (const float v : row) {
+      if (!(v >= 0 && v <= 1))
+        throw InvalidData(fmt::format("{} has the target {}: binary_crossentropy takes numbers from 0 to 1 (--loss mse or mae take any)",
+                                      io::quoted(data.name(i)), v));
+    }
+  }
+}
+
+std::int64_t largest_label(const io::Dataset& data) {
+  std::int64_t most = -1;
+  for (std::int64_t i = 0; i < data.size(); ++i) most = std::max(most, data.label(i));
+  return most;
+}
+
+LossChoice auto_for_classes(const Graph& graph, const io::Dataset& data, Activation end) {
+  if (end == Activation::kSigmoid) return {"binary", Targets::kClasses, "classes, the network ends in a sigmoid"};
+  if (end == Activation::kNone && outputs_of(graph) == 1 && data.class_names().empty() && data.label(0) >= 0) {
+    if (largest_label(data) > 1) return {"mse", Targets::kValues, "numbers, the network gives one"};
+    return {"binary", Targets::kClasses, "zeros and ones, the network gives one score"};
+  }
+  return {"categorical", Targets::kClasses, "classes"};
+}
+
+LossChoice auto_for_values(const io::Dataset& data, Activation end, bool may_change_end) {
+  const TargetFacts facts = facts_of(data);
+  const bool softmax = end == Activation::kSoftmax;
+  if (softmax && facts.sums_are_one && !facts.zeros_and_ones)
+    return {"categorical", Targets::kClasses, "shares that add up to 1: the largest is taken as the class"};
+  if (softmax && !may_change_end)
+    throw InvalidData(
+        fmt::format("the targets are {}, the network ends in a softmax, which tells classes apart: --loss says what they are compared by",
+                    facts.zeros_and_ones ? "several zeros and ones for a sample" : "numbers"));
+  if (facts.zeros_and_ones) return {"binary", Targets::kValues, "zeros and ones, several of them 1 at once"};
+  if (end == Activation::kSigmoid && in_unit(facts)) return {"binary", Targets::kValues, "numbers from 0 to 1, the network ends in a sigmoid"};
+  return {"mse", Targets::kValues, "numbers"};
+}
+
+}  // namespace
+
+void declare_loss(OptionSet& o, std::string& loss, const std::string& help) {
+  o.choice("--loss", {"auto", "categorical_crossentropy", "sparse_categorical_crossentropy", "binary_crossentropy", "mse", "mae"}, loss, help);
+}
+
+std::string loss_kind(const std::string& word) {
+  if (word == "categorical_crossentropy" || word == "sparse_categorical_crossentropy") return "categorical";
+  return word == "binary_crossentropy" ? "binary" : word;
+}
+
+std::string loss_word(const std::string& kind) { return is_regression(kind) ? kind : kind + "_crossentropy"; }
+
+std::string recorded_loss(const Graph& graph) {
+  const auto at = graph.metadata.find(kRecord);
+  if (at == graph.metadata.end()) return "";
+  const std::string kind = loss_kind(at->second);
+  return kind == "categorical" || kind == "binary" || is_regression(kind) ? kind : "";
+}
+
+void record_loss(Graph& graph, const std::string& kind) { graph.metadata[kRecord] = loss_word(kind); }
+
+Targets targets_for(const std::string& word) {
+  const std::string kind = loss_kind(word);
+  return is_regression(kind) ? Targets::kValues : kind == "categorical" ? Targets::kClasses : Targets::kEither;
+}
+
+TargetFacts facts_of(const io::Dataset& data) {
+  TargetFacts facts{.least = std::numeric_limits<double>::infinity(),
+                    .most = -std::numeric_limits<double>::infinity(),
+                    .zeros_and_ones = true,
+                    .sums_are_one = true};
+  std::vector<float> row(static_cast<std::size_t>(data.value_count()));
+  for (std::int64_t i = 0; i < data.size(); ++i) {
+    data.values(i, row);
+    double sum = 0;
+    for (const float f : row) {
+      const double v = static_cast<double>(f);
+      facts.least = std::min(facts.least, v);
+      facts.most = std::max(facts.most, v);
+      facts.zeros_and_ones = facts.zeros_and_ones && (f == 0 || f == 1);
+      sum += v;
+    }
+    facts.sums_are_one = facts.sums_are_one && std::abs(sum - 1) <= kSumTolerance;
+  }
+  facts.sums_are_one = facts.sums_are_one && facts.least >= 0;
+  return facts;
+}
+
+LossChoice choose_loss(const Graph& graph, const io::Dataset& data, const std::string& word, bool may_change_end) {
+  const bool values = data.value_count() > 0;
+  if (word == "auto") {
+    const Activation end = network_end(graph).activation;
+    return values ? auto_for_values(data, end, may_change_end) : auto_for_classes(graph, data, end);
+  }
+  const std::string kind = loss_kind(word);
+  if (kind == "binary" && values) check_unit(data);
+  return {kind, values ? Targets::kValues : Targets::kClasses, ""};
+}
+
+}  // namespace tandem::cli
