@@ -28,6 +28,12 @@ Named of_json(const std::string& text) {
   return named;
 }
 
+float checked(const std::string& name, double weight) {
+  if (!(weight >= 0) || std::isinf(static_cast<float>(weight)))
+    throw InvalidData(fmt::format("the weight of class {} is {}, expected a number of 0 or more", io::quoted(name), weight));
+  return static_cast<float>(weight);
+}
+
 Named of_lines(const std::string& text) {
   Named named;
   for (std::size_t at = 0; at < text.size();) {
@@ -46,6 +52,17 @@ Named of_lines(const std::string& text) {
     named.emplace_back(name, weight);
   }
   return named;
+}
+
+std::vector<float> of_list(const std::string& text, std::int64_t classes) {
+  const auto j = nlohmann::json::parse(text, nullptr, false);
+  if (!j.is_array() || std::ssize(j) != classes) throw InvalidData(fmt::format("expected a JSON list of {} weights", classes));
+  std::vector<float> weights;
+  for (const auto& weight : j) {
+    if (!weight.is_number()) throw InvalidData(fmt::format("the weight of class {} is no number", weights.size()));
+    weights.push_back(checked(fmt::format("{}", weights.size()), weight.get<double>()));
+  }
+  return weights;
 }
 
 std::size_t class_of(const std::string& name, std::span<const std::string> labels, std::int64_t classes) {
@@ -86,11 +103,13 @@ std::vector<float> read_class_weights(const std::string& file, std::span<const s
   with_context([&] { return io::quoted(file); },
                [&] {
                  const std::size_t first = text.find_first_not_of(" \t\r\n");
-                 for (const auto& [name, weight] : first != std::string::npos && text[first] == '{' ? of_json(text) : of_lines(text)) {
-                   if (!(weight >= 0) || std::isinf(weight))
-                     throw InvalidData(fmt::format("the weight of class {} is {}, expected a number of 0 or more", io::quoted(name), weight));
-                   weights[class_of(name, labels, classes)] = static_cast<float>(weight);
+                 const char kind = first == std::string::npos ? ' ' : text[first];
+                 if (kind == '[') {
+                   weights = of_list(text, classes);
+                   return;
                  }
+                 for (const auto& [name, weight] : kind == '{' ? of_json(text) : of_lines(text))
+                   weights[class_of(name, labels, classes)] = checked(name, weight);
                });
   return weights;
 }

@@ -14,8 +14,8 @@ namespace tandem::io {
 // BatchOptions::class_weights takes; of the options, subset, outputs and class_map matter. Throws UsageError where targets are values.
 std::vector<float> balanced_class_weights(const Dataset&, const BatchOptions&);
 
-// Of a file: a JSON object {"cat": 2.5, "3": 1}, or lines "cat,2.5" or "cat 2.5". Classes are names of `labels` or numbers from 0 to `classes` - 1
-// (names first); those that are not named weigh 1. Throws InvalidData naming the file and the class.
+// Of a file: a JSON object {"cat": 2.5, "3": 1}, lines "cat,2.5" or "cat 2.5", or a JSON list with a weight for each class. Classes are names of
+// `labels` or numbers from 0 to `classes` - 1 (names first); those that are not named weigh 1. Throws InvalidData naming the file and the class.
 std::vector<float> read_class_weights(const std::string& file, std::span<const std::string> labels, std::int64_t classes);
 
 }  // namespace tandem::io

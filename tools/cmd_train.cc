@@ -5,11 +5,11 @@
 #include <csignal>
 #include <filesystem>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "importer/importer.h"
 #include "io/batch_source.h"
+#include "io/class_weights.h"
 #include "io/read_file.h"
 #include "runtime/base/error.h"
 #include "tools/command.h"
@@ -72,39 +72,10 @@ void check_for_numbers(const TrainOptions& o, const TrainSetup& setup) {
   if (o.label_smoothing > 0 && is_regression(setup.loss)) throw UsageError("option --label-smoothing: the targets are numbers, expected classes");
 }
 
-constexpr double kLargestWeight = 1e30;
-
-// "balanced", or a JSON object or list of numbers by class.
-std::vector<float> class_weights(const TrainOptions& o, const io::Dataset& data, const DataClasses& classes, std::int64_t outputs) {
-  std::vector<float> weights;
-  if (o.class_weights.empty()) return weights;
-  if (o.class_weights == "balanced") {
-    std::vector<double> counts(static_cast<std::size_t>(std::max(classes.count, outputs)), 0);
-    for (std::int64_t i = 0; i < data.size(); ++i) ++counts[static_cast<std::size_t>(data.label(i))];
-    const auto present = static_cast<double>(std::count_if(counts.begin(), counts.end(), [](double n) { return n > 0; }));
-    for (const double n : counts) weights.push_back(n > 0 ? static_cast<float>(static_cast<double>(data.size()) / (present * n)) : 0.0f);
-    return weights;
-  }
-  const auto json = nlohmann::json::parse(io::read_file(o.class_weights, 1 << 26), nullptr, false);
-  weights.assign(static_cast<std::size_t>(std::max(classes.count, outputs)), 1.0f);
-  const auto put = [&](std::size_t at, const nlohmann::json& value) {
-    if (at >= weights.size() || !value.is_number() || !(value.get<double>() >= 0 && value.get<double>() <= kLargestWeight))
-      throw UsageError(fmt::format("option --class-weights: {} has a weight for a class that is not there, or one that is no number from 0 to {}",
-                                   o.class_weights, kLargestWeight));
-    weights[at] = value.get<float>();
-  };
-  if (json.is_array()) {
-    for (std::size_t i = 0; i < json.size(); ++i) put(i, json[i]);
-  } else if (json.is_object()) {
-    for (const auto& [key, value] : json.items()) {
-      const auto at = std::find(classes.names.begin(), classes.names.end(), key);
-      put(at != classes.names.end() ? static_cast<std::size_t>(at - classes.names.begin()) : static_cast<std::size_t>(to_integer(key, 0, 1 << 24)),
-          value);
-    }
-  } else {
-    throw UsageError(fmt::format("option --class-weights: {} must hold a JSON list or object", o.class_weights));
-  }
-  return weights;
+std::vector<float> class_weights(const std::string& text, const io::Dataset& data, const DataClasses& classes, const io::BatchOptions& batches) {
+  if (text.empty()) return {};
+  if (text == "balanced") return io::balanced_class_weights(data, batches);
+  return io::read_class_weights(text, classes.names, batches.outputs == 1 ? 2 : batches.outputs);
 }
 
 io::BatchOptions batch_options(const TrainOptions& o, const TrainSetup& setup, const io::Preprocess& p, const Shape& input) {
@@ -172,7 +143,7 @@ int run(TrainOptions& o, const Console& console) {
   const auto submit = [&pool](std::function<void()> task) { pool.submit(std::move(task)); };
   io::BatchOptions batches = batch_options(o, setup, p, batch_shape(*setup.graph, p, 1));
   batches.subset = data.training_subset;
-  batches.class_weights = class_weights(o, *data.training, classes, setup.outputs);
+  batches.class_weights = class_weights(o.class_weights, *data.training, classes, batches);
   io::BatchSource source(data.training, batches, submit);
   std::unique_ptr<io::BatchSource> validation;
   if (data.validation) {

@@ -71,13 +71,8 @@ bool all_are(const Tensor& t, float value) {
 std::string batch_norm_text(const Graph& graph) {
   const auto layers = batch_norm_layers(graph);
   const std::size_t scales = scales_and_shifts(graph);
-  std::string text;
-  if (layers.empty()) {
-    const bool biased = std::any_of(graph.nodes.begin(), graph.nodes.end(),
-                                    [](const Node& n) { return n.op == "Conv" && n.inputs.size() > 2 && n.inputs[2] != kNoValue; });
-    text = biased ? "none kept: an exporter folds them into the kernels and biases of convolutions, which are trained as they are" : "none";
-    if (biased) text += "; with batch norm kept (torch: training=PRESERVE, do_constant_folding=False) --bn sync could be had";
-  } else {
+  std::string text = "none: folded into the convolutions, or never there";
+  if (!layers.empty()) {
     const auto folded = std::count_if(layers.begin(), layers.end(), [&](const BatchNormLayer& l) {
       return all_are(graph.value(l.statistics.mean).constant, 0) && all_are(graph.value(l.statistics.variance).constant, 1);
     });
@@ -89,7 +84,6 @@ std::string batch_norm_text(const Graph& graph) {
 }
 
 std::string dropout_text(const Graph& graph) {
-  std::string text;
   std::size_t count = 0;
   for (const Node& node : graph.nodes) count += node.op == "Dropout";
   return count > 0 ? fmt::format("{} kept: active in training", count) : "none: exporters leave it out; train --dropout P puts one before the head";

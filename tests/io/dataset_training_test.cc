@@ -274,7 +274,9 @@ TEST_F(DatasetTraining, ClassWeights) {
   const Names labels = {"cat", "big dog", "7"};
   EXPECT_EQ(read_class_weights(folder_.write("a.json", R"({"cat": 2.5, "7": 0, "1": 3})"), labels, 3), (Floats{2.5f, 3, 0}));
   EXPECT_EQ(read_class_weights(folder_.write("a.txt", "cat 2.5\n\nbig dog,\t4\r\n"), labels, 3), (Floats{2.5f, 4, 1}));
-  for (const char* bad : {"cow 1", "cat", "3 1", "cat -1", "cat x", "{\"cat\": \"a\"}", "{\"cat\"", "1"}) {
+  EXPECT_EQ(read_class_weights(folder_.write("b.json", " [1, 0.5, 2]"), labels, 3), (Floats{1, 0.5f, 2}));
+  for (const char* bad :
+       {"[1, 2]", "[1, 2, -1]", "[1, 2, \"a\"]", "[1, 2", "cow 1", "cat", "3 1", "cat -1", "cat x", "{\"cat\": \"a\"}", "{\"cat\"", "1"}) {
     const std::string file = folder_.write("bad.txt", bad);
     EXPECT_NE(message_of<InvalidData>([&] { read_class_weights(file, labels, 3); }).find("bad.txt"), std::string::npos) << bad;
   }
