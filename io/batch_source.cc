@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <exception>
@@ -58,7 +59,8 @@ struct BatchSource::State {
   BatchPosition position;
   std::int64_t unread = 0;  // samples in a row that could not be read, whole batches
   std::map<std::int64_t, std::string> damaged;
-  double waited = 0;  // in queues that are gone
+  double waited = 0;
+  double decoded = 0;  // seconds, in queues that are gone
   std::mutex mutex;
   std::map<std::int64_t, std::shared_ptr<const std::vector<std::uint32_t>>> orders;  // of passes that are under way
   std::exception_ptr fatal;                                                          // what is wrong is not the sample
@@ -98,7 +100,7 @@ struct BatchSource::State {
   }
 
   void close_queue() {
-    if (queue) waited += queue->waited_seconds();
+    if (queue) decoded += queue->load_seconds();
     queue.reset();
     const std::lock_guard lock(mutex);
     orders.clear();
@@ -143,6 +145,28 @@ struct BatchSource::State {
     if (unread >= count()) throw InvalidData(fmt::format("none of the {} samples can be read; the first: {}", count(), damaged.begin()->second));
     return samples;
   }
+
+  std::optional<Batch> next() {
+    while (o.passes == 0 || position.pass < o.passes) {
+      if (!queue) open_queue();
+      std::vector<BatchContent::Sample> samples;
+      try {
+        samples = take();
+      } catch (...) {
+        close_queue();  // a further call begins with this batch again
+        throw;
+      }
+      const BatchPosition at = position;
+      advance();
+      if (samples.empty()) continue;
+      Batch batch = content.assembled(std::move(samples), at.pass);
+      batch.at = at;
+      batch.first = at.batch * o.batch_size;
+      batch.ends_pass = position.pass != at.pass;
+      return batch;
+    }
+    return std::nullopt;
+  }
 };
 
 BatchSource::BatchSource(std::shared_ptr<const Dataset> data, BatchOptions options, DecodeQueue::Submit submit)
@@ -153,7 +177,8 @@ BatchSource::~BatchSource() = default;
 std::int64_t BatchSource::samples() const { return state_->count(); }
 std::int64_t BatchSource::batches() const { return state_->batches(); }
 BatchPosition BatchSource::position() const { return state_->position; }
-double BatchSource::waited_seconds() const { return state_->waited + (state_->queue ? state_->queue->waited_seconds() : 0); }
+double BatchSource::waited_seconds() const { return state_->waited; }
+double BatchSource::decode_seconds() const { return state_->decoded + (state_->queue ? state_->queue->load_seconds() : 0); }
 const std::map<std::int64_t, std::string>& BatchSource::damaged() const { return state_->damaged; }
 
 void BatchSource::start(BatchPosition position) {
@@ -166,26 +191,10 @@ void BatchSource::start(BatchPosition position) {
 }
 
 std::optional<Batch> BatchSource::next() {
-  State& s = *state_;
-  while (s.o.passes == 0 || s.position.pass < s.o.passes) {
-    if (!s.queue) s.open_queue();
-    std::vector<BatchContent::Sample> samples;
-    try {
-      samples = s.take();
-    } catch (...) {
-      s.close_queue();  // a further call begins with this batch again
-      throw;
-    }
-    const BatchPosition at = s.position;
-    s.advance();
-    if (samples.empty()) continue;
-    Batch batch = s.content.assembled(std::move(samples), at.pass);
-    batch.at = at;
-    batch.first = at.batch * s.o.batch_size;
-    batch.ends_pass = s.position.pass != at.pass;
-    return batch;
-  }
-  return std::nullopt;
+  const auto started = std::chrono::steady_clock::now();
+  auto batch = state_->next();
+  state_->waited += std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
+  return batch;
 }
 
 Split split_by_class(const Dataset& data, double fraction, std::uint64_t seed) {

@@ -78,8 +78,10 @@ class BatchSource {
   void start(BatchPosition position);
   BatchPosition position() const;  // of the batch that next() gives
 
-  // Seconds that next() has waited for samples so far: the time that the devices stood still for want of data.
+  // Seconds that next() took so far: the time that the devices stood still for want of data.
   double waited_seconds() const;
+  // Seconds of all threads that decoding took so far, ahead of next() or in it.
+  double decode_seconds() const;
   // With skip_damaged: samples that could not be read so far, by index, with the reason.
   const std::map<std::int64_t, std::string>& damaged() const;
 

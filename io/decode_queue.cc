@@ -15,14 +15,17 @@ struct DecodeQueue::State {
   std::int64_t next_start = 0, next_out = 0, last = 0, sample_size = 0;
   int ahead = 1, running = 0;
   bool stopped = false;  // nobody wants the rest
-  double waited = 0;
+  double load_seconds = 0;
   Submit submit;
   Load load;
 
   // One item, on somebody's thread. The lock is not held while it decodes.
   void produce(std::int64_t i) {
+    const auto started = std::chrono::steady_clock::now();
     Item item = is_stopped() ? Item() : loaded(i);
+    const double took = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
     const std::lock_guard lock(mutex);
+    load_seconds += took;
     ready.emplace(i, std::move(item));
     --running;
     changed.notify_all();
@@ -79,16 +82,14 @@ std::optional<DecodeQueue::Item> DecodeQueue::next() {
     }
     lock.lock();
   }
-  const auto start = std::chrono::steady_clock::now();
   s.changed.wait(lock, [&] { return s.ready.count(s.next_out) > 0; });
-  s.waited += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   auto node = s.ready.extract(s.next_out++);
   return std::move(node.mapped());
 }
 
-double DecodeQueue::waited_seconds() const {
+double DecodeQueue::load_seconds() const {
   const std::lock_guard lock(state_->mutex);
-  return state_->waited;
+  return state_->load_seconds;
 }
 
 }  // namespace tandem::io

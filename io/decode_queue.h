@@ -31,8 +31,8 @@ class DecodeQueue {
 
   // The next item in order; nothing after the last. Blocks. One caller. What submit throws comes through and may be tried again.
   std::optional<Item> next();
-  // Seconds that next() has waited so far: the share of time the devices stood still for want of data.
-  double waited_seconds() const;
+  // Seconds of all threads that load() took so far.
+  double load_seconds() const;
 
  private:
   struct State;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 
 #include "parallel/shard_tree.h"
@@ -57,6 +58,7 @@ struct ShardGroup::Shard {
   std::byte* arena = nullptr;
   std::vector<const void*> inputs;
   std::int64_t random[3] = {0, 0, 0};
+  double busy_seconds = 0;
 
   std::size_t begin_of(std::size_t segment) const { return segment == 0 ? 0 : plan->plan.segment_ends[segment - 1]; }
   std::size_t end_of(std::size_t segment) const { return plan->plan.segment_ends[segment]; }
@@ -74,7 +76,8 @@ ShardGroup::ShardGroup(std::shared_ptr<const Graph> graph, TrainingOptions train
       cpu_(cpu),
       counted_(system_),
       store_(counted_, pool_),
-      resident_before_(resident_bytes()) {
+      resident_before_(resident_bytes()),
+      device_use_(static_cast<std::size_t>(std::max(1, options_.devices))) {
   std::vector<Shape> shapes;
   for (const ValueId id : training_.trained) shapes.push_back(graph_->value(id).shape);
   weights_ = FlatArrays(counted_, shapes);
@@ -301,9 +304,34 @@ BatchResult ShardGroup::run(const TrainingBatch& batch) {
     std::swap(gradients_, waiting[0].sums);
     spare_.push_back(std::move(waiting[0].sums));
   }
+  count_use(shards);
   const auto loss_of_shard = [&](int s) { return losses_[static_cast<std::size_t>(s)]; };
   result.loss_sum = merge_tree(0, static_cast<int>(shards.size()), loss_of_shard, [](double a, double b) { return a + b; });
   return result;
+}
+
+// On this worker alone, or on all of them together.
+void ShardGroup::run_segment(Shard& shard, std::size_t segment, int worker, bool alone, StepTimes* profile) {
+  const auto started = std::chrono::steady_clock::now();
+  const Plan& plan = shard.plan->plan;
+  const Run run{&plan, shard.plan->packed.get(), shard.arena, shard.inputs, {}, shard.begin_of(segment), shard.end_of(segment)};
+  if (profile) profile->resize(plan.steps.size());
+  if (alone) {
+    spaces_[static_cast<std::size_t>(worker)].fit(plan);
+    run_alone(run, spaces_[static_cast<std::size_t>(worker)], profile);
+  } else {
+    run_together(run, pool_, spaces_, profile);
+  }
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
+  shard.busy_seconds += alone ? seconds : seconds * pool_.threads();
+}
+
+void ShardGroup::count_use(std::span<const Shard> shards) {
+  for (const Shard& s : shards) {
+    DeviceUse& use = device_use_[static_cast<std::size_t>(share_of(s.index, static_cast<int>(shards.size()), options_.devices))];
+    use.samples += s.samples;
+    use.busy_seconds += s.busy_seconds;
+  }
 }
 
 void ShardGroup::run_wave(std::span<Shard> shards, FlatArrays& sums, BatchResult& result) {
@@ -311,19 +339,13 @@ void ShardGroup::run_wave(std::span<Shard> shards, FlatArrays& sums, BatchResult
   const bool alone = static_cast<int>(shards.size()) >= pool_.threads();
   std::vector<StepTimes> times(spaces_.size());
   for (std::size_t segment = 0; segment < segments; ++segment) {
-    const auto run_shard = [&](const Shard& s, int worker) {
-      const Plan& plan = s.plan->plan;
-      const Run run{&plan, s.plan->packed.get(), s.arena, s.inputs, {}, s.begin_of(segment), s.end_of(segment)};
-      StepTimes* profile = times_ && s.samples == shards[0].samples ? &times[static_cast<std::size_t>(worker)] : nullptr;
-      if (profile) profile->resize(plan.steps.size());
-      if (!alone) return run_together(run, pool_, spaces_, profile);
-      spaces_[static_cast<std::size_t>(worker)].fit(plan);
-      run_alone(run, spaces_[static_cast<std::size_t>(worker)], profile);
+    const auto run_shard = [&](Shard& s, int worker) {
+      run_segment(s, segment, worker, alone, times_ && s.samples == shards[0].samples ? &times[static_cast<std::size_t>(worker)] : nullptr);
     };
     if (alone) {
       pool_.parallel_for(static_cast<int>(shards.size()), [&](int worker, int s) { run_shard(shards[static_cast<std::size_t>(s)], worker); });
     } else {
-      for (const Shard& s : shards) run_shard(s, 0);
+      for (Shard& s : shards) run_shard(s, 0);
     }
     merge_syncs(shards, segment);
     take_outputs(shards, segment, sums, result);

@@ -21,6 +21,7 @@ namespace tandem {
 
 struct ShardOptions {
   int shards = 8;
+  int devices = 1;                         // each takes consecutive shards; what they did is counted apart, nothing else depends on it
   SplitRule split = SplitRule::kBalanced;  // kKeras: multi_gpu_model's shares
   PlanOptions plan;
   std::size_t memory_limit = 0, held_bytes = 0;  // of resident memory, 0: none; what the caller holds beside
@@ -37,6 +38,12 @@ struct BatchResult {
   std::int64_t samples = 0;
   double loss_sum = 0;  // of weight * loss over the samples
   Tensor prediction;    // the imported graph's first output
+};
+
+// What a device did so far.
+struct DeviceUse {
+  std::int64_t samples = 0;
+  double busy_seconds = 0;  // of threads, computing its shards; without merging, packing and the update
 };
 
 // What a step takes, in bytes beyond what the process holds before.
@@ -77,6 +84,7 @@ class ShardGroup {
   // Indices into TrainingOptions::trained of what the loss does not depend on (its gradient is zero); known once a plan was made.
   std::vector<std::size_t> without_gradient() const;
   Recompute recomputed() const { return training_.recompute; }
+  const std::vector<DeviceUse>& device_use() const { return device_use_; }
 
   FlatArrays& weights() { return weights_; }      // in the order of TrainingOptions::trained
   FlatArrays& gradients() { return gradients_; }  // likewise
@@ -101,6 +109,8 @@ class ShardGroup {
   void fit_arenas(std::span<Shard> shards);
   void add(FlatArrays& to, const FlatArrays& from);
   void run_wave(std::span<Shard> shards, FlatArrays& sums, BatchResult& result);
+  void run_segment(Shard& shard, std::size_t segment, int worker, bool alone, StepTimes* profile);
+  void count_use(std::span<const Shard> shards);
   void merge_syncs(std::span<Shard> shards, std::size_t segment);
   void take_outputs(std::span<Shard> shards, std::size_t segment, FlatArrays& sums, BatchResult& result);
   void add_gradients_of(std::span<Shard> shards, std::size_t output, float* to);
@@ -124,6 +134,7 @@ class ShardGroup {
   std::size_t resident_before_;
   bool stale_ = true;
   StepTimes* times_ = nullptr;
+  std::vector<DeviceUse> device_use_;
 };
 
 }  // namespace tandem

@@ -14,4 +14,9 @@ std::vector<std::int64_t> split_batch(std::int64_t batch, int parts, SplitRule r
   return sizes;
 }
 
+int share_of(int index, int count, int parts) {
+  const int n = std::max(1, parts), each = count / n, rest = count % n, in_larger = rest * (each + 1);
+  return index < in_larger ? index / (each + 1) : rest + (index - in_larger) / std::max(1, each);
+}
+
 }  // namespace tandem

@@ -94,11 +94,11 @@ io::BatchOptions batch_options(const TrainOptions& o, const TrainSetup& setup, c
   return b;
 }
 
-// What the report says of the run beside its figures: devices, data, and the lines of args.toml.
-std::vector<std::pair<std::string, std::string>> report_settings(const TrainOptions& o, const TrainSetup& setup, std::size_t devices, int threads,
-                                                                 std::int64_t samples, std::int64_t for_validation) {
+// What the report says of the run beside its figures: model, data, and the lines of args.toml.
+std::vector<std::pair<std::string, std::string>> report_settings(const TrainOptions& o, const TrainSetup& setup, std::int64_t samples,
+                                                                 std::int64_t for_validation) {
   std::vector<std::pair<std::string, std::string>> all = {
-      {"devices", fmt::format("{} logical on the CPU, {} threads, {} shards", devices, threads, setup.options.shards.shards)},
+      {"model", o.model},
       {"data", fmt::format("{}: {} samples for training, {} for validation", o.data, samples, for_validation)},
       {"parameters trained", fmt::format("{} of {}", setup.options.parameters.size(), setup.options.parameters.size() + setup.frozen.size())}};
   std::istringstream lines(args_toml(o, setup));
@@ -108,12 +108,55 @@ std::vector<std::pair<std::string, std::string>> report_settings(const TrainOpti
   return all;
 }
 
+std::vector<std::string> names_of(const std::vector<DeviceId>& devices) {
+  std::vector<std::string> names;
+  for (const DeviceId& d : devices) names.push_back(name_of(d));
+  return names;
+}
+
 void check_monitor(const std::string& name, bool validates, const Scoring& scoring) {
   if (name.empty()) return;
   const std::string plain = name.starts_with("val_") ? name.substr(4) : name;
   const bool known =
       plain == "loss" || (plain == "accuracy" && scoring.has_accuracy()) || ((plain == "mae" || plain == "mse") && !scoring.has_accuracy());
   if (!known || (plain != name && !validates)) throw UsageError(fmt::format("option --monitor: there is no \"{}\" in this run", name));
+}
+
+// One pass in order over the samples as they are.
+io::BatchOptions for_validation(io::BatchOptions b, const std::vector<std::int64_t>& subset) {
+  b.subset = subset;
+  b.shuffle = false;
+  b.label_smoothing = 0;
+  b.augment = {};
+  b.class_weights.clear();
+  b.passes = 1;
+  return b;
+}
+
+// What of the loop's options follows from the others.
+void complete(TrainOptions& o, const TrainSetup& setup, const io::BatchOptions& batches, const io::BatchSource& source) {
+  const std::int64_t per_epoch = o.loop.steps_per_epoch > 0 ? o.loop.steps_per_epoch : source.batches();
+  o.loop.seed = static_cast<std::uint64_t>(o.run.seed);
+  o.loop.stop_on_nan = o.on_nan == "stop";
+  o.loop.averaged = o.training.ema > 0;
+  o.loop.settings = settings_of(o, setup, batches, source.samples());
+  o.loop.schedule = parse_schedule(o.schedule, {.rate = setup.rate,
+                                                .min_rate = o.min_rate,
+                                                .steps_per_epoch = std::max<std::int64_t>(1, per_epoch / o.training.accumulate),
+                                                .epochs = static_cast<double>(o.loop.epochs),
+                                                .warmup_epochs = o.warmup_epochs,
+                                                .higher_is_better = o.loop.monitor.ends_with("accuracy")});
+}
+
+void say_done(const TrainLoop& loop, const RunFolder& folder, const io::BatchSource& source, const io::BatchSource* validation,
+              const Console& console) {
+  const TrainReport::Use use = loop.use();
+  std::string said = fmt::format("done: {} (steps {:.1f} s, waited for data {:.1f} % of it", folder.path(), use.seconds,
+                                 100 * use.waited / std::max(use.seconds, 1e-9));
+  if (loop.passed_over() > 0) said += fmt::format(", {} batches passed over", loop.passed_over());
+  const std::size_t left_out = source.damaged().size() + (validation ? validation->damaged().size() : 0);
+  if (left_out > 0) said += fmt::format(", {} files left out", left_out);
+  console.info(said + ")");
 }
 
 int run(TrainOptions& o, const Console& console) {
@@ -147,45 +190,31 @@ int run(TrainOptions& o, const Console& console) {
   io::BatchSource source(data.training, batches, submit);
   std::unique_ptr<io::BatchSource> validation;
   if (data.validation) {
-    io::BatchOptions plain = batches;
-    plain.subset = data.validation_subset;
-    plain.shuffle = false;
-    plain.label_smoothing = 0;
-    plain.augment = {};
-    plain.class_weights.clear();
-    plain.passes = 1;
-    validation = std::make_unique<io::BatchSource>(data.validation, plain, submit);
+    validation = std::make_unique<io::BatchSource>(data.validation, for_validation(batches, data.validation_subset), submit);
   }
   const bool goes_on = !o.resume.empty();
   setup.options.shards.held_bytes += decoded_ahead(batches);
   const std::size_t held = resident_bytes();
   Trainer trainer(setup.graph, setup.options, pool, cpu);
   // What has no gradient is named before anything is written.
-  const std::size_t predicted =
-      predict_memory(trainer, held, batches, source.samples(), validation ? validation->samples() : 0, options, pool).peak();
+  const TrainMemory memory = predict_memory(trainer, held, batches, source.samples(), validation ? validation->samples() : 0, options, pool);
+  const std::int64_t batch = std::min(o.batch, source.samples());
   for (const std::string& name : trainer.without_gradient()) console.warn(fmt::format("the loss does not depend on {}: it is not trained", name));
   const Scoring scoring(*setup.graph, setup.loss);
   check_monitor(o.loop.monitor, validation != nullptr, scoring);
   RunFolder folder(goes_on ? o.resume : o.output, fs::path(o.model).stem().string(), goes_on);
-  const std::int64_t per_epoch = o.loop.steps_per_epoch > 0 ? o.loop.steps_per_epoch : source.batches();
-  o.loop.seed = seed;
-  o.loop.stop_on_nan = o.on_nan == "stop";
-  o.loop.averaged = o.training.ema > 0;
-  o.loop.settings = settings_of(o, setup, batches, source.samples());
-  o.loop.schedule = parse_schedule(o.schedule, {.rate = setup.rate,
-                                                .min_rate = o.min_rate,
-                                                .steps_per_epoch = std::max<std::int64_t>(1, per_epoch / o.training.accumulate),
-                                                .epochs = static_cast<double>(o.loop.epochs),
-                                                .warmup_epochs = o.warmup_epochs,
-                                                .higher_is_better = o.loop.monitor.ends_with("accuracy")});
-  TrainReport report(
-      {.model = o.model,
-       .settings = report_settings(o, setup, options.devices.size(), pool.threads(), source.samples(), validation ? validation->samples() : 0),
-       .labels = setup.labels,
-       .classes = classes.values ? 0 : std::max<std::int64_t>(2, setup.outputs),
-       .yes_above = classes.values && setup.loss == "binary" ? std::optional(scoring.half()) : std::nullopt,
-       .validation = data.validation,
-       .predicted_peak = predicted});
+  complete(o, setup, batches, source);
+  TrainReport report({.model = o.model,
+                      .settings = report_settings(o, setup, source.samples(), validation ? validation->samples() : 0),
+                      .labels = setup.labels,
+                      .classes = classes.values ? 0 : std::max<std::int64_t>(2, setup.outputs),
+                      .yes_above = classes.values && setup.loss == "binary" ? std::optional(scoring.half()) : std::nullopt,
+                      .validation = data.validation,
+                      .devices = names_of(options.devices),
+                      .threads = pool.threads(),
+                      .shards = std::min<std::int64_t>(setup.options.shards.shards, batch),
+                      .memory = memory,
+                      .step = trainer.predict({batch_shape(*setup.graph, p, batch)})});
   TrainLoop loop(trainer, source, validation.get(), scoring, folder, report, options, pool, o.loop, console);
   if (goes_on)
     loop.resume(folder.restore(trainer, o.loop.settings, console));
@@ -194,7 +223,7 @@ int run(TrainOptions& o, const Console& console) {
   folder.write_labels(setup.labels);
   console.info(fmt::format("{} samples{}, {} of {} parameters trained, loss {}, predicted peak {}, output {}", source.samples(),
                            validation ? fmt::format(", {} for validation", validation->samples()) : "", setup.options.parameters.size(),
-                           setup.options.parameters.size() + setup.frozen.size(), setup.loss, format_size(predicted), folder.path()));
+                           setup.options.parameters.size() + setup.frozen.size(), setup.loss, format_size(memory.peak()), folder.path()));
   const SignalWatch signals;
   const bool finished = loop.run([&signals] {
     if (signals.stop_signal() != 0) return Wish::kStop;
@@ -207,7 +236,7 @@ int run(TrainOptions& o, const Console& console) {
   const Graph trained = trainer.trained(o.loop.averaged);
   folder.write_model(trained, record);
   folder.write_weights(trained, "weights.h5", console);
-  console.info(fmt::format("done: {}", folder.path()));
+  say_done(loop, folder, source, validation.get(), console);
   return 0;
 }
 

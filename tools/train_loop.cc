@@ -12,7 +12,8 @@
 namespace tandem::cli {
 namespace {
 
-constexpr double kShownEvery = 0.2;  // seconds between two states of the progress line
+constexpr double kShownEvery = 0.2;   // seconds between two states of the progress line
+constexpr double kWorthSaying = 5.0;  // percent of the time, while the epoch runs
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
@@ -66,13 +67,21 @@ std::string TrainLoop::monitored() const { return !options_.monitor.empty() ? op
 bool TrainLoop::run_epoch(const std::function<Wish()>& wish) {
   console_.info(fmt::format("Epoch {}/{}", state_.epoch + 1, options_.epochs));
   epoch_started_ = now();
-  waited_before_ = source_.waited_seconds();
+  waited_before_ = waited();
   steps_before_ = state_.step_in_epoch;
   samples_before_ = state_.score.samples;
   while (state_.step_in_epoch < steps_of_epoch()) {
+    const double asked = now();
     const auto batch = source_.next();
     if (!batch) break;
+    say_damaged(source_);
+    const double got = now(), decoded = source_.decode_seconds(), busy = busy_seconds();
     step(*batch);
+    // Decoding has the threads of the steps: what it took of them while they did not compute, the devices waited for.
+    const double took = now() - got, decoding = (source_.decode_seconds() - decoded) / pool_.threads(),
+                 computing = (busy_seconds() - busy) / pool_.threads();
+    kept_from_steps_ += std::clamp(took - computing, 0.0, std::max(0.0, decoding));
+    step_seconds_ += now() - asked;
     const bool pass_ends = batch->ends_pass && !options_.repeat && options_.steps_per_epoch == 0;
     const Wish wanted = wish();
     const bool due = options_.checkpoint_steps > 0 && state_.step % options_.checkpoint_steps == 0;
@@ -97,6 +106,7 @@ void TrainLoop::step(const io::Batch& batch) {
       stop(what);
     }
     console_.warn(what + ": the batch is passed over");
+    ++passed_over_;
   }
   const std::int64_t rows = report.batch.samples, width = batch.target.size() / rows;
   if (std::isfinite(report.loss)) {
@@ -145,12 +155,13 @@ void TrainLoop::end_epoch() {
     report_.start_pass();
     const Score score = validate(graph, *validation_, scoring_, run_, pool_, [this](const ScoredSample& s) { report_.take(s); });
     row.validation_seconds = now() - started;
+    say_damaged(*validation_);
     row.val_loss = score.loss() + state_.penalty;
     row.val_measured = {score.accuracy(), score.mae(), score.mse()};
   }
   row.seconds = now() - epoch_started_;
   row.samples = state_.score.samples - samples_before_;
-  row.waited = source_.waited_seconds() - waited_before_;
+  row.waited = waited() - waited_before_;
   say_progress(true, &row);
   state_.history.push_back(row);
   folder_.write_history(state_.history);
@@ -167,7 +178,15 @@ void TrainLoop::end_epoch() {
 
 // Only behind an epoch of this process: what an earlier one collected is not known any more, and its page stays.
 void TrainLoop::write_report(std::string_view state) {
-  if (ended_epoch_) folder_.write_text("report.html", report_.html(state_.history, state));
+  if (ended_epoch_) folder_.write_text("report.html", report_.html(state_.history, use(), state));
+}
+
+TrainReport::Use TrainLoop::use() const { return {step_seconds_, waited(), trainer_.group().device_use()}; }
+
+double TrainLoop::busy_seconds() const {
+  double seconds = 0;
+  for (const DeviceUse& d : trainer_.group().device_use()) seconds += d.busy_seconds;
+  return seconds;
 }
 
 std::optional<double> TrainLoop::monitored_value(const EpochRow& row) const {
@@ -236,8 +255,21 @@ void TrainLoop::say_progress(bool last, const EpochRow* row) {
     say("val_mse", row->val_measured.mse);
   }
   if (row) text += fmt::format(" - learning_rate: {:.4g}", row->rate);
-  if (row && row->waited > 0.05 * row->seconds) text += fmt::format(" (waited for data {:.0f} % of the time)", 100 * row->waited / row->seconds);
+  // Without the validation pass: of the time in which the devices could have trained.
+  const double training = row ? row->seconds - row->validation_seconds : seconds, waited_now = waited() - waited_before_;
+  if (const double percent = 100 * waited_now / std::max(training, 1e-9); last || percent >= kWorthSaying)
+    text += fmt::format(" (waited for data {:.0f} % of the time)", percent);
   console_.progress(text, last);
+}
+
+// Files that were left out (--bad-files skip), each once.
+void TrainLoop::say_damaged(const io::BatchSource& source) {
+  for (const auto& [index, why] : source.damaged()) {
+    if (!damaged_said_.insert({&source, index}).second) continue;
+    std::string text = why;  // the file stands in a line of its own
+    for (std::size_t at = text.find("\n  "); at != std::string::npos; at = text.find("\n  ")) text.replace(at, 3, ", ");
+    console_.warn(text + ": left out");
+  }
 }
 
 }  // namespace tandem::cli

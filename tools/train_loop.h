@@ -5,8 +5,10 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "io/batch_source.h"
@@ -57,6 +59,9 @@ class TrainLoop {
   bool run(const std::function<Wish()>& wish);
 
   const std::vector<EpochRow>& history() const { return state_.history; }
+  // Of the steps of this process.
+  TrainReport::Use use() const;
+  std::int64_t passed_over() const { return passed_over_; }  // batches whose loss was no number
 
  private:
   bool run_epoch(const std::function<Wish()>& wish);
@@ -70,6 +75,9 @@ class TrainLoop {
   void write_report(std::string_view state);
   [[noreturn]] void stop(const std::string& what) const;
   void say_progress(bool last, const EpochRow* row = nullptr);
+  void say_damaged(const io::BatchSource&);
+  double busy_seconds() const;
+  double waited() const { return source_.waited_seconds() + kept_from_steps_; }
   std::int64_t steps_of_epoch() const;
   std::string monitored() const;
 
@@ -86,8 +94,12 @@ class TrainLoop {
   std::optional<StepLog> log_;  // from the first step on
   RunState state_;              // what a checkpoint keeps beside the trainer's own state
   double epoch_started_ = 0, waited_before_ = 0, shown_ = 0;
+  double kept_from_steps_ = 0;  // seconds for which decoding kept the threads of a step
+  double step_seconds_ = 0;     // of all steps, with the wait for their data
+  std::set<std::pair<const io::BatchSource*, std::int64_t>> damaged_said_;
   std::int64_t steps_before_ = 0, samples_before_ = 0;  // of the epoch, in an earlier process
-  bool ended_epoch_ = false;                            // in this process
+  std::int64_t passed_over_ = 0;
+  bool ended_epoch_ = false;  // in this process
 };
 
 }  // namespace tandem::cli

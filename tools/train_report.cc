@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "io/html.h"
+#include "parallel/split.h"
 #include "runtime/base/error.h"
 #include "runtime/memory/memory.h"
 
@@ -75,15 +77,19 @@ std::string chart(const char* heading, std::vector<html::Line> lines) {
 }
 
 std::string curves(const std::vector<EpochRow>& history) {
-  std::string out = chart("Loss", {line("training", history, [](const EpochRow& r) { return std::optional(r.loss); }),
-                                   line("validation", history, [](const EpochRow& r) { return r.val_loss; })});
-  out += chart("Accuracy", {line("training", history, [](const EpochRow& r) { return r.measured.accuracy; }),
-                            line("validation", history, [](const EpochRow& r) { return r.val_measured.accuracy; })});
-  out += chart("Mean absolute error", {line("training", history, [](const EpochRow& r) { return r.measured.mae; }),
-                                       line("validation", history, [](const EpochRow& r) { return r.val_measured.mae; })});
-  out += chart("Mean squared error", {line("training", history, [](const EpochRow& r) { return r.measured.mse; }),
-                                      line("validation", history, [](const EpochRow& r) { return r.val_measured.mse; })});
-  return out + chart("Learning rate", {line("rate", history, [](const EpochRow& r) { return std::optional(r.rate); })});
+  std::vector<std::string> all = {chart("Loss", {line("training", history, [](const EpochRow& r) { return std::optional(r.loss); }),
+                                                 line("validation", history, [](const EpochRow& r) { return r.val_loss; })})};
+  all.push_back(chart("Accuracy", {line("training", history, [](const EpochRow& r) { return r.measured.accuracy; }),
+                                   line("validation", history, [](const EpochRow& r) { return r.val_measured.accuracy; })}));
+  all.push_back(chart("Mean absolute error", {line("training", history, [](const EpochRow& r) { return r.measured.mae; }),
+                                              line("validation", history, [](const EpochRow& r) { return r.val_measured.mae; })}));
+  all.push_back(chart("Mean squared error", {line("training", history, [](const EpochRow& r) { return r.measured.mse; }),
+                                             line("validation", history, [](const EpochRow& r) { return r.val_measured.mse; })}));
+  all.push_back(chart("Learning rate", {line("rate", history, [](const EpochRow& r) { return std::optional(r.rate); })}));
+  all.push_back(chart("Images a second in training", {line("images/s", history, [](const EpochRow& r) {
+                        return std::optional(ratio(static_cast<double>(r.samples), training_seconds(r)));
+                      })}));
+  return html::columns(all);
 }
 
 }  // namespace
@@ -143,7 +149,7 @@ std::string TrainReport::label(std::int64_t output) const {
   return html::escape(at < about_.labels.size() ? about_.labels[at] : std::to_string(output));
 }
 
-std::string TrainReport::facts(const std::vector<EpochRow>& history, std::string_view state) const {
+std::string TrainReport::key_figures(const std::vector<EpochRow>& history, std::string_view state) const {
   double seconds = 0, training = 0, waited = 0, samples = 0;
   for (const EpochRow& r : history) {
     seconds += r.seconds;
@@ -151,16 +157,71 @@ std::string TrainReport::facts(const std::vector<EpochRow>& history, std::string
     waited += r.waited;
     samples += static_cast<double>(r.samples);
   }
-  std::vector<std::vector<std::string>> rows = {{"state", html::escape(state)},
-                                                {"model", html::escape(about_.model)},
-                                                {"time of the epochs", fmt::format("{:.1f} s", seconds)},
-                                                {"images/s in training", fmt::format("{:.1f}", ratio(samples, training))},
-                                                {"waited for data", fmt::format("{:.1f} % of the training", 100 * ratio(waited, training))},
-                                                {"peak memory, predicted", format_size(about_.predicted_peak)},
-                                                {"peak memory, measured of the whole process", format_size(peak_resident_bytes())}};
+  std::vector<std::pair<std::string, std::string>> figures = {{"state", html::escape(state)}, {"epochs", std::to_string(history.size())}};
+  if (!history.empty()) {
+    for (const auto& [name, value] : history.back().values()) {
+      if (name != "learning_rate") figures.emplace_back(name, fmt::format("{:.4f}", value));
+    }
+  }
+  figures.emplace_back("time of the epochs", fmt::format("{:.1f} s", seconds));
+  figures.emplace_back("images/s in training", fmt::format("{:.1f}", ratio(samples, training)));
+  figures.emplace_back("waited for data", fmt::format("{:.1f} %", 100 * ratio(waited, training)));
+  figures.emplace_back("peak memory", format_size(peak_resident_bytes()));
+  return html::cards(figures);
+}
+
+// The devices share the threads, so that what is told apart is the threads' time in each one's shards.
+std::string TrainReport::devices(const Use& use) const {
+  double busy = 0;
+  for (const DeviceUse& d : use.devices) busy += d.busy_seconds / about_.threads;
+  const std::vector<std::pair<std::string, double>> times = {
+      {"computing", busy},
+      {"waiting for data", use.waited},
+      {"merging, update, threads without a shard", std::max(0.0, use.seconds - use.waited - busy)}};
+  std::vector<std::vector<std::string>> rows;
+  const int shards = static_cast<int>(about_.shards), count = static_cast<int>(about_.devices.size());
+  std::vector<std::int64_t> of_device(about_.devices.size(), 0);
+  for (int s = 0; s < shards; ++s) ++of_device.at(static_cast<std::size_t>(share_of(s, shards, count)));
+  const std::size_t arena = about_.step.arenas / static_cast<std::size_t>(std::max(1, about_.step.live_shards));
+  for (std::size_t d = 0; d < std::min(use.devices.size(), about_.devices.size()); ++d) {
+    const DeviceUse& u = use.devices[d];
+    const auto live = static_cast<std::size_t>(std::min<std::int64_t>(of_device[d], about_.step.live_shards));
+    rows.push_back({html::escape(about_.devices[d]), std::to_string(of_device[d]), std::to_string(u.samples),
+                    fmt::format("{:.1f}", ratio(static_cast<double>(u.samples), use.seconds)), fmt::format("{:.1f} s", u.busy_seconds),
+                    fmt::format("{:.1f} s", use.waited), format_size(live * arena)});
+  }
+  const std::vector<std::string> header = {"device", "shards of a batch", "images", "images/s", "computing", "waiting for data", "activations"};
+  return html::section("Devices", html::table(header, rows) +
+                                      fmt::format("<p>{} threads work for all devices; computing is their time in the shards of one. Activations: as "
+                                                  "predicted, of the shards of the device that are alive at once. Time of the steps in this process, "
+                                                  "{:.1f} s:</p>\n",
+                                                  about_.threads, use.seconds) +
+                                      html::parts(times));
+}
+
+std::string TrainReport::memory() const {
+  const TrainingPrediction& p = about_.step;
+  std::vector<std::vector<std::string>> rows = {{"held before training", format_size(about_.memory.held)},
+                                                {"weights", format_size(p.weights)},
+                                                {"gradients", format_size(p.gradients)},
+                                                {"packed weights", format_size(p.packed)},
+                                                {"optimizer, decoded samples, threads", format_size(p.scratch + p.reserve)},
+                                                {fmt::format("activations of {} shards", p.live_shards), format_size(p.arenas)},
+                                                {"inputs of a batch", format_size(p.batch)}};
+  // What comes in the place of activations and inputs.
+  if (p.between > 0) rows.push_back({"or between two steps a checkpoint", format_size(p.between)});
+  if (about_.memory.validation > p.kept()) rows.push_back({"or a validation pass", format_size(about_.memory.validation - p.kept())});
+  rows.push_back({"<strong>predicted peak</strong>", format_size(about_.memory.peak())});
+  rows.push_back({"<strong>measured peak of the process</strong>", format_size(peak_resident_bytes())});
+  const std::vector<std::string> header = {"", ""};
+  return html::section("Memory", html::table(header, rows));
+}
+
+std::string TrainReport::settings() const {
+  std::vector<std::vector<std::string>> rows;
   for (const auto& [name, value] : about_.settings) rows.push_back({html::escape(name), html::escape(value)});
   const std::vector<std::string> header = {"", ""};
-  return html::table(header, rows);
+  return html::folded("Settings", html::table(header, rows));
 }
 
 std::string TrainReport::classes() const {
@@ -176,22 +237,24 @@ std::string TrainReport::classes() const {
 }
 
 std::string TrainReport::matrix() const {
-  std::string out = "<p>rows: truth, columns: prediction</p>\n<table>\n<tr><th></th>";
-  for (std::int64_t o = 0; o < about_.classes; ++o) out += fmt::format("<th class=\"n\">{}</th>", label(o));
-  out += "</tr>\n";
+  std::string rows = "<tr><th></th>";
+  for (std::int64_t o = 0; o < about_.classes; ++o) rows += fmt::format("<th title=\"{0}\">{0}</th>", label(o));
+  rows += "</tr>\n";
   for (std::int64_t truth = 0; truth < about_.classes; ++truth) {
     const auto own = by_class_.find(truth);
     const Counts counts = own == by_class_.end() ? Counts() : own->second;
-    out += fmt::format("<tr><th>{}</th>", label(truth));
+    rows += fmt::format("<tr><th title=\"{0}\">{0}</th>", label(truth));
     for (std::int64_t o = 0; o < about_.classes; ++o) {
       const auto at = confused_.find({truth, o});
       const std::int64_t n = o == truth ? counts.right : at == confused_.end() ? 0 : at->second;
-      out += fmt::format("<td class=\"n\" style=\"background:rgba({},{:.2f})\">{}</td>", o == truth ? "51,102,204" : "220,57,18",
-                         0.7 * ratio(n, counts.samples), n);
+      const double share = ratio(n, counts.samples);
+      rows += fmt::format("<td title=\"{:.1f} %\" style=\"background:rgba({},{:.2f})\">{}</td>", 100 * share, o == truth ? "37,99,235" : "220,38,38",
+                          0.6 * share, n);
     }
-    out += "</tr>\n";
+    rows += "</tr>\n";
   }
-  return html::section("Confusion matrix of the validation data", out + "</table>\n");
+  return html::section("Confusion matrix of the validation data",
+                       "<p>Rows are the truth, columns the predictions; the colour is the share of the row.</p>\n" + html::table("matrix", rows));
 }
 
 std::string TrainReport::confused_pairs() const {
@@ -220,7 +283,8 @@ std::string TrainReport::tile(const Mistake& m) const {
   }
   const std::string what = m.label >= 0 ? fmt::format("truth {}<br>prediction {} ({:.4f})", label(m.label), label(m.predicted), m.probability)
                                         : fmt::format("truth {}<br>prediction {}", m.target, m.prediction);
-  return fmt::format("<figure>{}<figcaption>{}<br>loss {:.4g}<br>{}</figcaption></figure>\n", picture, what, m.loss, html::escape(path));
+  return fmt::format("<figure>{}<figcaption>{}<br>loss {:.4g}<br><span class=\"path\" title=\"{}\">{}</span></figcaption></figure>\n", picture, what,
+                     m.loss, html::escape(path), html::escape(path.substr(path.rfind('/') + 1)));
 }
 
 std::string TrainReport::worst() const {
@@ -233,12 +297,14 @@ std::string TrainReport::worst() const {
   return html::section(heading, tiles + "</div>\n");
 }
 
-std::string TrainReport::html(const std::vector<EpochRow>& history, std::string_view state) const {
-  std::string body = facts(history, state);
-  if (!history.empty()) body += curves(history) + epochs_table(history);
-  if (samples_ > 0 && about_.classes > 0) body += (about_.classes <= kMatrixClasses ? matrix() : confused_pairs()) + classes();
-  if (samples_ > 0 && about_.yes_above) body += classes();
+std::string TrainReport::html(const std::vector<EpochRow>& history, const Use& use, std::string_view state) const {
+  std::string body = key_figures(history, state);
+  if (!history.empty()) body += curves(history);
+  if (samples_ > 0 && about_.classes > 0) body += about_.classes <= kMatrixClasses ? matrix() : confused_pairs();
   if (samples_ > 0) body += worst();
+  if (samples_ > 0 && (about_.classes > 0 || about_.yes_above)) body += classes();
+  if (!history.empty()) body += epochs_table(history);
+  body += devices(use) + memory() + settings();
   return html::page("tandem train: " + about_.model, body);
 }
 

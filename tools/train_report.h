@@ -11,8 +11,10 @@
 #include <vector>
 
 #include "io/dataset.h"
+#include "parallel/shard_group.h"
 #include "tools/run_folder.h"
 #include "tools/scoring.h"
+#include "tools/train_memory.h"
 
 namespace tandem::cli {
 
@@ -26,7 +28,16 @@ class TrainReport {
     std::int64_t classes = 0;                                   // that labels of samples tell apart; 0: targets are values
     std::optional<float> yes_above = {};                        // targets are zeros and ones for each output, which says yes above it
     std::shared_ptr<const io::Dataset> validation;              // null: none
-    std::size_t predicted_peak = 0;                             // bytes of the process at most (train_memory.h)
+    std::vector<std::string> devices;
+    int threads = 1;          // that the devices share
+    std::int64_t shards = 1;  // of a whole batch
+    TrainMemory memory;
+    TrainingPrediction step;  // what memory.step consists of
+  };
+  // What the steps of this process took so far.
+  struct Use {
+    double seconds = 0, waited = 0;  // with the wait for data
+    std::vector<DeviceUse> devices;
   };
   explicit TrainReport(About about) : about_(std::move(about)) {}
 
@@ -35,7 +46,7 @@ class TrainReport {
   void take(const ScoredSample&);
 
   // The page; `state` is text. Reads the images of the worst mistakes again; what cannot be read any more has no picture.
-  std::string html(const std::vector<EpochRow>& history, std::string_view state) const;
+  std::string html(const std::vector<EpochRow>& history, const Use& use, std::string_view state) const;
 
  private:
   struct Counts {
@@ -48,7 +59,10 @@ class TrainReport {
   };
   static bool is_worse(const Mistake&, const Mistake&);
   std::string label(std::int64_t output) const;
-  std::string facts(const std::vector<EpochRow>& history, std::string_view state) const;
+  std::string key_figures(const std::vector<EpochRow>& history, std::string_view state) const;
+  std::string devices(const Use& use) const;
+  std::string memory() const;
+  std::string settings() const;
   std::string classes() const;
   void count_labels(const ScoredSample&);
   std::string matrix() const;

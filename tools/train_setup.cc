@@ -229,6 +229,7 @@ void set_run_options(TrainSetup& setup, const RunOptions& options, const CpuInfo
     throw UsageError(fmt::format("option --shards: {} are fewer than the {} devices", setup.options.shards.shards, options.devices.size()));
   setup.options.shards.plan = {.precision = options.precision, .passes = options.passes};
   setup.options.shards.split = options.split;
+  setup.options.shards.devices = static_cast<int>(options.devices.size());
   setup.options.shards.memory_limit = options.memory.limit(cpu.memory_bytes);
 }
 

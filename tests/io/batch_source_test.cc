@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <set>
+#include <thread>
 
 #include "runtime/base/error.h"
 #include "runtime/cpu/task_pool.h"
@@ -27,6 +29,7 @@ class Numbers : public Dataset {
   std::int64_t size() const override { return count_; }
   void load(std::int64_t i, std::span<float> out) const override {
     ++loads;
+    std::this_thread::sleep_for(delay);
     if (damaged_.count(i)) throw InvalidData("\"" + name(i) + "\" is cut");
     if (i == out_of_memory) throw std::bad_alloc();
     for (std::size_t k = 0; k < out.size(); ++k) out[k] = static_cast<float>(100 * i + static_cast<std::int64_t>(k));
@@ -45,6 +48,7 @@ class Numbers : public Dataset {
   mutable std::atomic<int> loads{0};
   std::int64_t out_of_memory = -1;
   bool with_values = false;
+  std::chrono::milliseconds delay{0};
 
  private:
   std::int64_t count_, classes_;
@@ -264,6 +268,25 @@ TEST(BatchSource, LackOfMemoryIsNoDamage) {
   data->out_of_memory = 5;
   BatchSource source(data, o, at_once());
   EXPECT_THROW(all(source), std::bad_alloc);
+}
+
+// 4 samples of 20 ms on one thread; then 50 ms without a question, in which nobody waits.
+TEST(BatchSource, WaitingIsMeasured) {
+  auto slow = std::make_shared<Numbers>(4, 2);
+  slow->delay = std::chrono::milliseconds(20);
+  TaskPool pool(1);
+  BatchSource source(slow, options(2, 2), [&pool](std::function<void()> task) { pool.submit(std::move(task)); });
+  EXPECT_EQ(source.waited_seconds(), 0);
+  source.next();
+  const double first = source.waited_seconds();
+  EXPECT_GE(first, 0.04);
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_EQ(source.waited_seconds(), first);
+  source.start({0, 0});
+  EXPECT_EQ(source.waited_seconds(), first);
+  source.next();
+  EXPECT_GE(source.waited_seconds(), 0.08);
+  EXPECT_LT(source.waited_seconds(), 10);
 }
 
 TEST(BatchSource, OptionsThatDoNotFitAreNamed) {

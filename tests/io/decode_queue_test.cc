@@ -172,19 +172,5 @@ TEST(DecodeQueue, ASubmitThatThrowsDoesNotHang) {
   EXPECT_THROW(dead.next(), std::runtime_error);
 }
 
-TEST(DecodeQueue, MeasuresWaiting) {
-  Threads pool(1, true);
-  DecodeQueue queue(0, 2, 1, 2, pool.submit(), numbered);
-  EXPECT_EQ(queue.waited_seconds(), 0);
-  std::thread later([&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(30));
-    pool.let_go();
-  });
-  queue.next();
-  later.join();
-  EXPECT_GE(queue.waited_seconds(), 0.02);
-  EXPECT_LT(queue.waited_seconds(), 10);
-}
-
 }  // namespace
 }  // namespace tandem::io

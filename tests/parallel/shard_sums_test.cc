@@ -27,7 +27,7 @@ struct Linear {
     b.output(b.node("y", "MatMul", {x, w}));
     graph = b.graph;
   }
-  Trainer trainer(int shards, double clip_norm = 0) const {
+  Trainer trainer(int shards, double clip_norm = 0, int devices = 1) const {
     TrainerOptions o;
     o.training.loss = "mse";
     o.training.trained = {w};
@@ -35,6 +35,7 @@ struct Linear {
     o.optimizer = default_optimizer("sgd", OptimizerConvention::kKeras);
     o.optimizer.clip_norm = clip_norm;
     o.shards.shards = shards;
+    o.shards.devices = devices;
     return Trainer(std::make_shared<const Graph>(graph), o, pool, cpu);
   }
   Graph graph;
@@ -70,6 +71,34 @@ TEST(ShardSums, AnyBatchOnAnyNumberOfShards) {
       EXPECT_EQ(report.batch.prediction.shape()[0], samples);
     }
   }
+}
+
+// Ten samples in shards of 2, 2, 1, 1, 1, 1, 1, 1, which three devices hold as 3, 3, 2; then two samples in two shards.
+TEST(ShardSums, WhatADeviceDidIsCountedApart) {
+  const Linear linear(1);
+  Trainer trainer = linear.trainer(8, 0, 3), one = linear.trainer(8);
+  const auto step = [](Trainer& t, std::int64_t n) {
+    const Tensor x = column(std::vector<float>(static_cast<std::size_t>(n), 0.3f));
+    t.step({.inputs = {x}, .target = x, .weight = ones(n)}, 0.1f);
+  };
+  const auto expect = [&](const std::vector<std::int64_t>& samples) {
+    const auto& use = trainer.group().device_use();
+    ASSERT_EQ(use.size(), samples.size());
+    for (std::size_t d = 0; d < use.size(); ++d) {
+      EXPECT_EQ(use[d].samples, samples[d]) << d;
+      EXPECT_EQ(use[d].busy_seconds > 0, samples[d] > 0) << d;
+      EXPECT_LT(use[d].busy_seconds, 60);
+    }
+  };
+  expect({0, 0, 0});
+  step(trainer, 10);
+  expect({5, 3, 2});
+  step(trainer, 2);
+  expect({6, 4, 2});
+  step(one, 10);
+  step(one, 2);
+  EXPECT_EQ(one.group().device_use().at(0).samples, 12);
+  EXPECT_EQ(one.group().weights().data(0)[0], trainer.group().weights().data(0)[0]);
 }
 
 TEST(ShardSums, GradientsAreClippedBehindTheirMean) {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace tandem {
 namespace {
 
@@ -35,6 +37,19 @@ TEST(Split, EverySampleOnceForEveryBatchAndCount) {
         }
         EXPECT_EQ(sum, batch);
       }
+    }
+  }
+}
+
+TEST(Split, AShareHoldsWhatItsSizeSays) {
+  for (int count = 1; count <= 17; ++count) {
+    for (int parts = 1; parts <= 8; ++parts) {
+      Sizes found(static_cast<std::size_t>(std::min(count, parts)), 0);
+      for (int i = 0, last = 0; i < count; last = share_of(i++, count, parts)) {
+        EXPECT_GE(share_of(i, count, parts), last);
+        ++found.at(static_cast<std::size_t>(share_of(i, count, parts)));
+      }
+      EXPECT_EQ(found, split_batch(count, parts, SplitRule::kBalanced)) << count << " in " << parts;
     }
   }
 }

@@ -94,7 +94,16 @@ TrainReport report_on(std::vector<std::string> labels, std::int64_t classes, boo
                       .labels = std::move(labels),
                       .classes = classes,
                       .validation = std::make_shared<const Pictures>(has_images),
-                      .predicted_peak = 3 << 20});
+                      .devices = {"cpu:0", "cpu:1"},
+                      .threads = 2,
+                      .shards = 5,
+                      .memory = {.held = 3 << 20, .step = 41 << 20, .validation = 0},
+                      .step = {.weights = 1 << 20, .arenas = 40 << 20, .live_shards = 4}});
+}
+
+// 10 s of two threads, of which the shards had 12.
+TrainReport::Use some_use() {
+  return {.seconds = 10, .waited = 1.5, .devices = {{.samples = 90, .busy_seconds = 8}, {.samples = 60, .busy_seconds = 4}}};
 }
 
 ScoredSample sample(std::int64_t index, std::int64_t label, std::int64_t predicted, double loss) {
@@ -111,18 +120,25 @@ TEST(TrainReport, AClassifiersPage) {
   report.take(sample(3, 0, 1, 2.5));
   report.take(sample(4, 1, 1, 0.2));
   report.take(sample(5, 1, 0, 3.25));
-  const std::string page = report.html(two_epochs(true), "running: 2 of 5 " + kEvil);
+  const std::string page = report.html(two_epochs(true), some_use(), "running: 2 of 5 " + kEvil);
   EXPECT_EQ(what_is_wrong(page), "");
   EXPECT_EQ(page.find("<i>"), std::string::npos);
   const std::string evil = "&lt;/title&gt;&lt;script&gt;alert(1)&lt;/script&gt;";
   for (const std::string& text :
-       {std::string("running: 2 of 5 " + evil), std::string("&quot;sgd&quot;"), std::string("3.0 MiB"),
-        std::string("<td>time of the epochs</td><td>22.0 s</td>"), std::string("<td>images/s in training</td><td>26.7</td>"),  // 480 in 10 + 8 s
-        std::string("<td>waited for data</td><td>27.8 % of the training</td>"),                                                // 5 of 18 s
+       {std::string("running: 2 of 5 " + evil), std::string("&quot;sgd&quot;"),
+        std::string("<strong>predicted peak</strong></td><td class=\"n\">44.0 MiB</td>"), std::string("<dt>time of the epochs</dt><dd>22.0 s</dd>"),
+        std::string("<dt>images/s in training</dt><dd>26.7</dd>"),  // 480 in 10 + 8 s
+        std::string("<dt>waited for data</dt><dd>27.8 %</dd>"),     // 5 of 18 s
         "<tr><td>cat</td><td class=\"n\">4</td><td class=\"n\">0.7500</td><td class=\"n\">0.7500</td><td class=\"n\">0.7500</td></tr>\n<tr><td>" +
             evil + "</td><td class=\"n\">2</td><td class=\"n\">0.5000</td><td class=\"n\">0.5000</td><td class=\"n\">0.5000</td></tr>",
         std::string("truth " + evil + "<br>prediction cat (0.6250)"), std::string("<h2>Loss</h2>"), std::string("<h2>Accuracy</h2>"),
-        std::string("<h2>Learning rate</h2>")})
+        std::string("<h2>Learning rate</h2>"),
+        // Shards 3 and 2 of 5, four alive at once, 10 MiB each; 6 of 10 s.
+        std::string("<td>cpu:0</td><td class=\"n\">3</td><td class=\"n\">90</td><td class=\"n\">9.0</td><td class=\"n\">8.0 s</td><td "
+                    "class=\"n\">1.5 s</td><td class=\"n\">30.0 MiB</td>"),
+        std::string("<td>cpu:1</td><td class=\"n\">2</td><td class=\"n\">60</td><td class=\"n\">6.0</td><td class=\"n\">4.0 s</td><td "
+                    "class=\"n\">1.5 s</td><td class=\"n\">20.0 MiB</td>"),
+        std::string("computing 60.0 %"), std::string("waiting for data 15.0 %"), std::string("without a shard 25.0 %")})
     EXPECT_NE(page.find(text), std::string::npos) << text;
   // The matrix: rows 3 1 and 1 1.
   const std::string matrix = page.substr(page.find("<h2>Confusion matrix"), page.find("<h2>Classes") - page.find("<h2>Confusion matrix"));
@@ -132,7 +148,7 @@ TEST(TrainReport, AClassifiersPage) {
   // Two mistakes, the larger loss first; the picture of one is gone.
   EXPECT_EQ(count(page, "<figure>"), 2u);
   EXPECT_EQ(count(page, "<img "), 1u);
-  EXPECT_LT(page.find("<br>&lt;i&gt;5.png"), page.find("<br>&lt;i&gt;3.png"));
+  EXPECT_LT(page.find("\">&lt;i&gt;5.png"), page.find("\">&lt;i&gt;3.png"));
   EXPECT_EQ(page.find("50.png"), std::string::npos);
 }
 
@@ -142,7 +158,7 @@ TEST(TrainReport, ManyClassesShowTheirMostConfusedPairs) {
   for (int i = 0; i < 3; ++i) report.take(sample(i, 999, 7, 1));
   report.take(sample(3, 5, 6, 1));
   report.take(sample(4, 999, 999, 1));
-  const std::string page = report.html(two_epochs(true), "finished");
+  const std::string page = report.html(two_epochs(true), some_use(), "finished");
   EXPECT_EQ(what_is_wrong(page), "");
   const std::size_t first = page.find("<td class=\"n\">999</td><td class=\"n\">7</td><td class=\"n\">3</td><td class=\"n\">75.0 %</td>");
   EXPECT_NE(first, std::string::npos);
@@ -160,7 +176,7 @@ TEST(TrainReport, ValuesHaveCurvesAndTheirWorstSamples) {
     s.prediction = prediction;
     report.take(s);
   }
-  const std::string page = report.html(two_epochs(false), "finished");
+  const std::string page = report.html(two_epochs(false), some_use(), "finished");
   EXPECT_EQ(what_is_wrong(page), "");
   EXPECT_EQ(count(page, "<figure>"), 24u);
   EXPECT_EQ(count(page, "truth 1, 2, 3, 4, ...<br>prediction 0.5, -1, 0, 0, ..."), 24u);
@@ -177,14 +193,16 @@ TEST(TrainReport, ValuesHaveCurvesAndTheirWorstSamples) {
 }
 
 TEST(TrainReport, WithoutValidationThereAreCurvesAlone) {
-  const TrainReport report({.model = kEvil, .settings = {}, .labels = {}, .classes = 3, .validation = nullptr, .predicted_peak = 0});
+  const TrainReport report(
+      {.model = kEvil, .settings = {}, .labels = {}, .classes = 3, .validation = nullptr, .devices = {"cpu:0"}, .memory = {}, .step = {}});
   auto rows = two_epochs(true);
   for (auto& r : rows) r.val_loss = r.val_measured.accuracy = std::nullopt;
-  const std::string page = report.html(rows, "finished");
+  const std::string page = report.html(rows, {}, "finished");
   EXPECT_EQ(what_is_wrong(page), "");
-  EXPECT_EQ(count(page, "validation</text>"), 0u);
+  EXPECT_EQ(count(page, "</i>validation</span>"), 0u);
+  EXPECT_GT(count(page, "</i>training</span>"), 0u);
   EXPECT_EQ(page.find("Worst mistakes"), std::string::npos);
-  EXPECT_EQ(what_is_wrong(report.html({}, "finished")), "");
+  EXPECT_EQ(what_is_wrong(report.html({}, {}, "finished")), "");
 }
 
 // The network's last node decides what its scores are.
@@ -223,7 +241,7 @@ TEST(TrainReport, TheProgramWritesOne) {
   ASSERT_EQ(trained.code, 0) << trained.err;
   const std::string page = read_text(folder / "run/report.html");
   EXPECT_EQ(what_is_wrong(page), "");
-  for (const char* text : {"<td>state</td><td>finished</td>", "<h2>Confusion matrix", "&lt;b&gt;bold &amp; co", "<h2>Accuracy</h2>",
+  for (const char* text : {"<dt>state</dt><dd>finished</dd>", "<h2>Confusion matrix", "&lt;b&gt;bold &amp; co", "<h2>Accuracy</h2>",
                            "6 samples for training, 6 for validation"})
     EXPECT_NE(page.find(text), std::string::npos) << text << "\n" << page;
   EXPECT_EQ(page.find("<b>"), std::string::npos);
