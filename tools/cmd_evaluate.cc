@@ -143,6 +143,7 @@ std::int64_t measure(const Options& o, const Classifier& classifier, const io::D
         ++failed;
       },
       [&] { console.detail(fmt::format("{} of {}, {}", taken, data.size(), brief())); });
+  if (taken == 0) throw InvalidData(fmt::format("none of the {} samples of {} can be read", failed, io::quoted(o.data)));
   return failed;
 }
 
@@ -214,6 +215,9 @@ int run(const Options& o, const Console& console) {
           metrics.add(label, item.scores);
       },
       [&] { return fmt::format("top1 {:.4f}", metrics.top1()); });
+  if (metrics.without_prediction() > 0)
+    console.warn(
+        fmt::format("the network's answer to {} of {} samples is NaN: they count as wrong", metrics.without_prediction(), metrics.samples()));
   print(o.json ? as_json(metrics, labels, classifier.classes(), failed) : as_text(metrics, labels, classifier.classes()));
   return 0;
 }

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
+#include <limits>
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -59,12 +61,15 @@ std::vector<std::pair<std::string, std::string>> settings(const Options& o, cons
 
 std::string label_of(const std::vector<std::string>& labels, std::size_t i) { return i < labels.size() ? labels[i] : std::to_string(i); }
 
-// Indices of the k largest, ties by index.
+// Indices of the k largest, ties by index; what is NaN comes last.
 std::vector<std::size_t> best(std::span<const float> scores, std::size_t k) {
   std::vector<std::size_t> order(scores.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(k), order.end(),
-                    [&](std::size_t a, std::size_t b) { return scores[a] != scores[b] ? scores[a] > scores[b] : a < b; });
+  const auto rank = [&](std::size_t i) { return std::isnan(scores[i]) ? -std::numeric_limits<float>::infinity() : scores[i]; };
+  std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(k), order.end(), [&](std::size_t a, std::size_t b) {
+    const float x = rank(a), y = rank(b);
+    return x != y ? x > y : a < b;
+  });
   order.resize(k);
   return order;
 }

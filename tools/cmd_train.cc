@@ -133,9 +133,13 @@ io::BatchOptions for_validation(io::BatchOptions b, const std::vector<std::int64
   return b;
 }
 
+std::int64_t steps_of_epoch(const TrainOptions& o, const io::BatchSource& source) {
+  return o.loop.steps_per_epoch > 0 ? o.loop.steps_per_epoch : source.batches();
+}
+
 // What of the loop's options follows from the others.
 void complete(TrainOptions& o, const TrainSetup& setup, const io::BatchOptions& batches, const io::BatchSource& source) {
-  const std::int64_t per_epoch = o.loop.steps_per_epoch > 0 ? o.loop.steps_per_epoch : source.batches();
+  const std::int64_t per_epoch = steps_of_epoch(o, source);
   o.loop.seed = static_cast<std::uint64_t>(o.run.seed);
   o.loop.stop_on_nan = o.on_nan == "stop";
   o.loop.averaged = o.training.ema > 0;
@@ -159,6 +163,23 @@ void say_done(const TrainLoop& loop, const RunFolder& folder, const io::BatchSou
   console.info(said + ")");
 }
 
+// The loss of one class is the same whatever the weights are: such a run would end well and teach nothing.
+void check_learnable(const TrainOptions& o, const DataClasses& classes, const TrainSetup& setup) {
+  if (setup.outputs != 1 || classes.values) return;
+  if (classes.count < 2) throw InvalidData(fmt::format("{} has one class only: there is nothing to tell apart", io::quoted(o.data)));
+  if (setup.loss == "categorical")
+    throw UsageError(
+        "option --loss: the categorical cross entropy of one output is always 0, there is nothing to learn (binary_crossentropy tells two "
+        "classes apart by one output)");
+}
+
+void check_accumulation(const TrainOptions& o, const io::BatchSource& source, const Console& console) {
+  const std::int64_t per_epoch = steps_of_epoch(o, source);
+  const std::int64_t wanted = o.training.accumulate;
+  if (o.loop.epochs <= wanted / std::max<std::int64_t>(1, per_epoch) && wanted > o.loop.epochs * per_epoch)
+    console.warn(fmt::format("--accumulate {} is more than the {} batches of the run: no weight moves", wanted, o.loop.epochs * per_epoch));
+}
+
 int run(TrainOptions& o, const Console& console) {
   if (o.strategy != "mirrored") throw UsageError(fmt::format("option --strategy: this version has mirrored only, found \"{}\"", o.strategy));
   if (!o.resume.empty() && !o.output.empty()) throw UsageError("--resume and --output contradict each other: a run goes on in its own folder");
@@ -168,6 +189,7 @@ int run(TrainOptions& o, const Console& console) {
   ImportOptions import;
   import.record = &record;
   Graph model = import_file(o.model, import);
+  if (model.inputs.size() != 1) throw Unsupported(fmt::format("the network has {} inputs, expected one that takes the samples", model.inputs.size()));
   const io::Preprocess p = resolve_preprocess(model, o.preprocess, console);
   const Data data = open_data(o, model, p);
   const DataClasses classes = classes_of(*data.training, data.loss.kind);
@@ -175,6 +197,7 @@ int run(TrainOptions& o, const Console& console) {
   model.metadata["tandem.preprocess"] = io::to_json(p);
   TrainSetup setup = make_setup(model, classes, o.training, seed, console);
   if (classes.values) check_for_numbers(o, setup);
+  check_learnable(o, classes, setup);
   if (o.training.loss == "auto")
     console.info(fmt::format("--loss auto: {} ({})", loss_word(setup.loss),
                              setup.loss == data.loss.kind ? data.loss.why : "classes, the network gives one score"));
@@ -204,6 +227,7 @@ int run(TrainOptions& o, const Console& console) {
   check_monitor(o.loop.monitor, validation != nullptr, scoring);
   RunFolder folder(goes_on ? o.resume : o.output, fs::path(o.model).stem().string(), goes_on);
   complete(o, setup, batches, source);
+  check_accumulation(o, source, console);
   TrainReport report({.model = o.model,
                       .settings = report_settings(o, setup, source.samples(), validation ? validation->samples() : 0),
                       .labels = setup.labels,

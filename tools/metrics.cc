@@ -13,12 +13,13 @@ double ratio(double a, double b) { return b == 0 ? 0 : a / b; }
 
 // By ranks (Mann and Whitney), ties at their mean rank.
 double roc_area(std::vector<std::pair<float, bool>> scored) {
+  // What is no number has no rank, and a sort needs an order.
+  if (std::any_of(scored.begin(), scored.end(), [](const auto& s) { return std::isnan(s.first); })) return std::numeric_limits<double>::quiet_NaN();
   std::sort(scored.begin(), scored.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   double ranks = 0, positives = 0;
   for (std::size_t i = 0; i < scored.size();) {
     std::size_t j = i;
     while (j < scored.size() && scored[j].first == scored[i].first) ++j;
-    if (j == i) return std::numeric_limits<double>::quiet_NaN();  // a score that is no number
     const double rank = (static_cast<double>(i + 1) + static_cast<double>(j)) / 2;
     for (; i < j; ++i) {
       ranks += scored[i].second ? rank : 0;
@@ -37,6 +38,14 @@ void Metrics::add(std::int64_t label, std::span<const float> p) {
 }
 
 void Metrics::add(std::int64_t label, std::span<const float> p, double loss) {
+  ++samples_;
+  labels_.push_back(label);
+  scores_.insert(scores_.end(), p.begin(), p.begin() + classes_);
+  if (std::any_of(p.begin(), p.begin() + classes_, [](float v) { return std::isnan(v); })) {
+    ++without_prediction_;
+    loss_sum_ = std::numeric_limits<double>::quiet_NaN();
+    return;
+  }
   const float mine = p[static_cast<std::size_t>(label)];
   std::int64_t better = 0, top = 0;
   for (std::int64_t c = 0; c < classes_; ++c) {
@@ -44,13 +53,10 @@ void Metrics::add(std::int64_t label, std::span<const float> p, double loss) {
     if (v > p[static_cast<std::size_t>(top)]) top = c;
     if (v > mine || (v == mine && c < label)) ++better;
   }
-  ++samples_;
   right_ += top == label;
   in_five_ += better < 5;
   loss_sum_ += loss;
   ++confusion_[static_cast<std::size_t>(label * classes_ + top)];
-  labels_.push_back(label);
-  scores_.insert(scores_.end(), p.begin(), p.begin() + classes_);
 }
 
 double Metrics::loss() const { return ratio(loss_sum_, static_cast<double>(samples_)); }
@@ -62,10 +68,8 @@ std::vector<Metrics::PerClass> Metrics::per_class() const {
   for (std::int64_t c = 0; c < classes_; ++c) {
     PerClass& m = all[static_cast<std::size_t>(c)];
     std::int64_t predicted = 0;
-    for (std::int64_t o = 0; o < classes_; ++o) {
-      m.samples += confused(c, o);
-      predicted += confused(o, c);
-    }
+    for (std::int64_t o = 0; o < classes_; ++o) predicted += confused(o, c);
+    m.samples = std::count(labels_.begin(), labels_.end(), c);
     const auto hits = static_cast<double>(confused(c, c));
     m.precision = ratio(hits, static_cast<double>(predicted));
     m.recall = ratio(hits, static_cast<double>(m.samples));

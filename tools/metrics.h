@@ -9,18 +9,20 @@
 
 namespace tandem::cli {
 
-// Area under the ROC curve of scores with their truth, ties count half; NaN without both kinds.
+// Area under the ROC curve of scores with their truth, ties count half; NaN without both kinds or where a score is.
 double roc_area(std::vector<std::pair<float, bool>> scored);
 
 class Metrics {
  public:
   explicit Metrics(std::int64_t classes);
-  // `probabilities`: one for each class. loss: -log of the true class's, cut to [1e-7, 1] as Keras does.
+  // `probabilities`: one for each class. loss: -log of the true class's, cut to [1e-7, 1] as Keras does. Where one is NaN nothing is predicted: the
+  // sample is wrong, not in the confusion, and the loss of the whole is NaN.
   void add(std::int64_t label, std::span<const float> probabilities);
   // The same with another loss.
   void add(std::int64_t label, std::span<const float> probabilities, double loss);
 
   std::int64_t samples() const { return samples_; }
+  std::int64_t without_prediction() const { return without_prediction_; }
   double loss() const;
   double top1() const;
   double top5() const;
@@ -29,7 +31,7 @@ class Metrics {
   }
   struct PerClass {
     std::int64_t samples = 0;
-    double precision = 0, recall = 0, f1 = 0, auc = 0;  // auc: one against the rest, ties count half; NaN without both kinds
+    double precision = 0, recall = 0, f1 = 0, auc = 0;  // auc: one against the rest, ties count half; NaN without both kinds or with a score that is
   };
   std::vector<PerClass> per_class() const;
   // Means over the classes that have samples.
@@ -38,7 +40,7 @@ class Metrics {
 
  private:
   const std::int64_t classes_;
-  std::int64_t samples_ = 0, right_ = 0, in_five_ = 0;
+  std::int64_t samples_ = 0, right_ = 0, in_five_ = 0, without_prediction_ = 0;
   double loss_sum_ = 0;
   std::vector<std::int64_t> confusion_, labels_;
   std::vector<float> scores_;  // samples x classes, for the areas

@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "importer/exporter.h"
 #include "io/checkpoint.h"
@@ -210,12 +212,19 @@ void RunFolder::write_labels(const std::vector<std::string>& labels) const {
 }
 
 void RunFolder::write_history(const std::vector<EpochRow>& rows) {
+  // An epoch may lack a column, as those before --val-data was given do; CSVLogger orders columns by name.
+  std::set<std::string> columns;
+  for (const EpochRow& row : rows) {
+    for (const auto& [name, value] : row.values()) columns.insert(name);
+  }
   std::string text = "epoch";
-  for (const auto& [name, value] : rows.front().values()) text += "," + name;
+  for (const std::string& name : columns) text += "," + name;
   text += "\n";
   for (const EpochRow& row : rows) {
     text += std::to_string(row.epoch);
-    for (const auto& [name, value] : row.values()) text += fmt::format(",{}", value);
+    std::map<std::string, double> cells;
+    for (const auto& [name, value] : row.values()) cells[name] = value;
+    for (const std::string& name : columns) text += cells.contains(name) ? fmt::format(",{}", cells[name]) : ",";
     text += "\n";
   }
   write_text("summary.csv", text);

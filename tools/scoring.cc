@@ -11,6 +11,10 @@ namespace {
 using Activation = NetworkEnd::Activation;
 constexpr double kCut = 1e-7;
 
+bool has_nan(std::span<const float> v) {
+  return std::any_of(v.begin(), v.end(), [](float x) { return std::isnan(x); });
+}
+
 double cut(double p) { return std::clamp(p, kCut, 1 - kCut); }
 
 double categorical(std::span<const float> x, std::span<const float> t, bool logits) {
@@ -55,12 +59,12 @@ double Scoring::loss(std::span<const float> prediction, std::span<const float> t
 
 Measures Scoring::measure(std::span<const float> prediction, std::span<const float> target) const {
   const auto top = [](std::span<const float> v) { return std::max_element(v.begin(), v.end()) - v.begin(); };
-  if (loss_ == "categorical") return {.accuracy = top(prediction) == top(target) ? 1.0 : 0.0, .mae = {}, .mse = {}};
+  if (loss_ == "categorical") return {.accuracy = !has_nan(prediction) && top(prediction) == top(target) ? 1.0 : 0.0, .mae = {}, .mse = {}};
   const auto n = static_cast<double>(prediction.size());
   double right = 0, absolute = 0, squared = 0;
   for (std::size_t i = 0; i < prediction.size(); ++i) {
     const double d = static_cast<double>(prediction[i]) - static_cast<double>(target[i]);
-    right += (prediction[i] > half()) == (target[i] > 0.5f);
+    right += !std::isnan(prediction[i]) && (prediction[i] > half()) == (target[i] > 0.5f);
     absolute += std::abs(d);
     squared += d * d;
   }

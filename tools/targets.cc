@@ -47,6 +47,8 @@ LossChoice auto_for_classes(const Graph& graph, const io::Dataset& data, Activat
     if (largest_label(data) > 1) return {"mse", Targets::kValues, "numbers, the network gives one"};
     return {"binary", Targets::kClasses, "zeros and ones, the network gives one score"};
   }
+  if (end == Activation::kNone && outputs_of(graph) == 1 && data.class_names().size() == 2)
+    return {"binary", Targets::kClasses, "two classes, the network gives one score"};
   return {"categorical", Targets::kClasses, "classes"};
 }
 

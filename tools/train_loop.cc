@@ -46,6 +46,8 @@ void TrainLoop::resume(const RunState& state) {
 std::int64_t TrainLoop::steps_of_epoch() const { return options_.steps_per_epoch > 0 ? options_.steps_per_epoch : source_.batches(); }
 
 bool TrainLoop::run(const std::function<Wish()>& wish) {
+  if (state_.epoch >= options_.epochs)
+    console_.info(fmt::format("the run has {} epochs behind it already; a larger --epochs than {} goes on", state_.epoch, options_.epochs));
   while (state_.epoch < options_.epochs) {
     if (!run_epoch(wish)) {
       write_report("stopped by a signal, its state saved");
@@ -146,6 +148,11 @@ void TrainLoop::log_step(const StepReport& report, double seconds) {
 }
 
 void TrainLoop::end_epoch() {
+  if (state_.score.samples == 0) {
+    const std::string what = fmt::format("epoch {}: the loss of every batch was no number", state_.epoch + 1);
+    write_report("stopped at " + what);
+    stop(what);
+  }
   EpochRow row{.epoch = state_.epoch, .loss = state_.score.loss() + state_.penalty, .rate = state_.rate};
   row.measured = {state_.score.accuracy(), state_.score.mae(), state_.score.mse()};
   trainer_.group().let_arenas_go();  // what validation and saving take comes in their place

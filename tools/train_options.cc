@@ -114,8 +114,9 @@ void set_checkpoints(const std::string& text, LoopOptions& loop) {
   const std::size_t digits = text.find_first_not_of("0123456789");
   const std::string unit = digits == std::string::npos ? "" : text.substr(digits);
   if (digits == 0 || (unit != "" && unit != "steps" && unit != "epoch" && unit != "epochs"))
-    throw UsageError(fmt::format("expected steps (500) or epochs (1epoch), found \"{}\"", text));
-  const std::int64_t every = to_integer(text.substr(0, digits), 1, std::int64_t{1} << 40);
+    throw UsageError(fmt::format("option --checkpoint-every: expected steps (500) or epochs (1epoch), found \"{}\"", text));
+  const std::int64_t every = to_integer(text.substr(0, digits), 0, std::int64_t{1} << 40);
+  if (every == 0) throw UsageError("option --checkpoint-every: expected 1 or more, found \"" + text + "\"");
   loop.checkpoint_steps = unit == "" || unit == "steps" ? every : 0;
   loop.checkpoint_epochs = loop.checkpoint_steps ? 0 : every;
 }

@@ -4,6 +4,7 @@
 #include <fnmatch.h>
 
 #include <algorithm>
+#include <initializer_list>
 #include <limits>
 #include <map>
 
@@ -102,11 +103,18 @@ void fit_end(Graph& graph, const DataClasses& data, const std::string& loss, boo
 OptimizerOptions optimizer_of(const TrainingFlags& flags) {
   OptimizerOptions o = default_optimizer(flags.optimizer, flags.convention == "torch" ? OptimizerConvention::kTorch : OptimizerConvention::kKeras);
   const auto take = [](const std::optional<double>& given, double& value) { value = given.value_or(value); };
-  take(flags.momentum, o.momentum);
-  take(flags.rho, o.rho);
-  take(flags.beta1, o.beta1);
-  take(flags.beta2, o.beta2);
-  take(flags.epsilon, o.epsilon);
+  // What the optimizer has no use for is refused, unless it is the default that args.toml holds.
+  const auto take_known = [&flags](const char* option, const std::optional<double>& given, double& value, std::initializer_list<const char*> users) {
+    const bool known = std::find(users.begin(), users.end(), flags.optimizer) != users.end();
+    if (!known && given && *given != value) throw UsageError(fmt::format("option {}: {} has no use for it", option, flags.optimizer));
+    value = given.value_or(value);
+  };
+  take_known("--momentum", flags.momentum, o.momentum, {"sgd", "momentum", "nesterov", "rmsprop"});
+  take_known("--rho", flags.rho, o.rho, {"rmsprop"});
+  take_known("--beta1", flags.beta1, o.beta1, {"adam", "adamw"});
+  take_known("--beta2", flags.beta2, o.beta2, {"adam", "adamw"});
+  take_known("--epsilon", flags.epsilon, o.epsilon, {"rmsprop", "adam", "adamw", "adagrad"});
+  if (flags.centered && flags.optimizer != "rmsprop") throw UsageError(fmt::format("option --centered: {} has no use for it", flags.optimizer));
   take(flags.weight_decay, o.weight_decay);
   o.centered = flags.centered;
   o.clip_norm = flags.clip_norm;
