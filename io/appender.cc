@@ -20,7 +20,7 @@ constexpr std::size_t kBuffer = 64 << 10;
 Appender::Appender(std::string path, std::string_view kept)
     : path_(std::move(path)), file_(::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666)), bytes_(kept.size()) {
   if (!file_) fail();
-  if (try_lock(file_) == Lock::kTaken) throw InvalidData(fmt::format("another run is writing {}", quoted(path_)));
+  if (try_lock(file_) == Lock::kTaken) throw InvalidData(fmt::format("another run is writing {}", io::quoted(path_)));
   if (::ftruncate(file_.get(), static_cast<off_t>(kept.size())) != 0) fail();
   sha_.update(kept);
 }
@@ -48,6 +48,6 @@ void Appender::sync() {
   if (::fsync(file_.get()) != 0 && errno != EINVAL && errno != EROFS) fail();  // pipes and the like cannot
 }
 
-void Appender::fail() const { throw InvalidData(fmt::format("cannot write {}: {}", quoted(path_), std::strerror(errno))); }
+void Appender::fail() const { throw InvalidData(fmt::format("cannot write {}: {}", io::quoted(path_), std::strerror(errno))); }
 
 }  // namespace tandem::io

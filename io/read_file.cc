@@ -34,8 +34,8 @@ void FileHandle::read_at(std::int64_t offset, void* out, std::size_t bytes) cons
   while (bytes > 0) {
     const ssize_t got = ::pread(fd_, to, bytes, offset);
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) throw InvalidData(fmt::format("cannot read {}: {}", quoted(path_), std::strerror(errno)));
-    if (got == 0) throw InvalidData(fmt::format("{} ended {} bytes early", quoted(path_), bytes));
+    if (got < 0) throw InvalidData(fmt::format("cannot read {}: {}", io::quoted(path_), std::strerror(errno)));
+    if (got == 0) throw InvalidData(fmt::format("{} ended {} bytes early", io::quoted(path_), bytes));
     to += got;
     offset += got;
     bytes -= static_cast<std::size_t>(got);
