@@ -7,8 +7,8 @@
 #include <cerrno>
 #include <cstring>
 
-#include "io/read_file.h"
 #include "runtime/base/error.h"
+#include "runtime/base/quote.h"
 
 namespace tandem::io {
 namespace {
@@ -20,7 +20,7 @@ constexpr std::size_t kBuffer = 64 << 10;
 Appender::Appender(std::string path, std::string_view kept)
     : path_(std::move(path)), file_(::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666)), bytes_(kept.size()) {
   if (!file_) fail();
-  if (try_lock(file_) == Lock::kTaken) throw InvalidData(fmt::format("another run is writing {}", io::quoted(path_)));
+  if (try_lock(file_) == Lock::kTaken) throw InvalidData(fmt::format("another run is writing {}", quote_whole(path_)));
   if (::ftruncate(file_.get(), static_cast<off_t>(kept.size())) != 0) fail();
   sha_.update(kept);
 }
@@ -33,21 +33,15 @@ void Appender::add(std::string_view text) {
 }
 
 void Appender::flush() {
-  std::string_view rest = buffer_;
-  while (!rest.empty()) {
-    const ssize_t n = ::write(file_.get(), rest.data(), rest.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) fail();
-    rest.remove_prefix(static_cast<std::size_t>(n));
-  }
+  if (!write_all(file_, buffer_)) fail();
   buffer_.clear();
 }
 
 void Appender::sync() {
   flush();
-  if (::fsync(file_.get()) != 0 && errno != EINVAL && errno != EROFS) fail();  // pipes and the like cannot
+  if (!sync_file(file_)) fail();
 }
 
-void Appender::fail() const { throw InvalidData(fmt::format("cannot write {}: {}", io::quoted(path_), std::strerror(errno))); }
+void Appender::fail() const { throw InvalidData(fmt::format("cannot write {}: {}", quote_whole(path_), std::strerror(errno))); }
 
 }  // namespace tandem::io

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "io/read_file.h"
 #include "runtime/base/error.h"
+#include "runtime/base/quote.h"
 
 namespace tandem::io {
 namespace {
@@ -62,10 +62,10 @@ void BatchContent::check_targets(std::span<const std::int64_t> members) {
     if (!(w >= 0) || std::isinf(w)) throw UsageError(fmt::format("a class weight is {}, expected a number of 0 or more", w));
   }
   for (const std::int64_t i : members) {
-    if (data_.label(i) < 0) throw InvalidData(fmt::format("{} has no label", quoted(data_.name(i))));
+    if (data_.label(i) < 0) throw InvalidData(fmt::format("{} has no label", quote_whole(data_.name(i))));
     const std::int64_t place = label(i);
     if (place < 0 || place >= classes_)
-      throw InvalidData(fmt::format("{} has label {}, the network tells {} classes apart", quoted(data_.name(i)), data_.label(i), classes_));
+      throw InvalidData(fmt::format("{} has label {}, the network tells {} classes apart", quote_whole(data_.name(i)), data_.label(i), classes_));
   }
 }
 
@@ -106,7 +106,7 @@ void BatchContent::load(std::int64_t index, std::int64_t pass, std::span<float> 
     return write_sample(canvas, layout_, out);
   }
   const Image image = data_.image(index);
-  with_context([&] { return quoted(data_.name(index)); },
+  with_context([&] { return quote_whole(data_.name(index)); },
                [&] {
                  std::optional<Window> part;
                  if (a.resized_crop[1] != 0) part = draw_resized_crop(a, key, image.height, image.width);

@@ -9,8 +9,8 @@
 #include <optional>
 
 #include "io/keras_h5.h"
-#include "io/read_file.h"
 #include "runtime/base/error.h"
+#include "runtime/base/quote.h"
 #include "runtime/base/safe_file.h"
 
 namespace tandem::io {
@@ -28,7 +28,7 @@ void keep_previous(const std::string& folder) {
   if (!fs::exists(last)) return;
   ::unlink(between.c_str());
   if (::link(last.c_str(), between.c_str()) != 0 || ::rename(between.c_str(), previous.c_str()) != 0)
-    throw InvalidData(fmt::format("{} cannot be kept as {}: {}", quoted(last), quoted(previous), std::strerror(errno)));
+    throw InvalidData(fmt::format("{} cannot be kept as {}: {}", quote_whole(last), quote_whole(previous), std::strerror(errno)));
 }
 
 LayerWeight text_array(const std::string& text) {
@@ -39,7 +39,7 @@ LayerWeight text_array(const std::string& text) {
 
 Checkpoint read_checkpoint(const std::string& path) {
   KerasWeights file = read_keras_h5(path);
-  if (!file.sha256) throw InvalidModel(fmt::format("{} has no digest", quoted(path)));
+  if (!file.sha256) throw InvalidModel(fmt::format("{} has no digest", quote_whole(path)));
   verify_digest(file, path);
   Checkpoint out{std::move(file.layers), {}, {}};
   bool has_state = false;
@@ -52,7 +52,7 @@ Checkpoint read_checkpoint(const std::string& path) {
     out.state.assign(static_cast<const char*>(bytes.data()), bytes.bytes());
     has_state = true;
   }
-  if (!has_state) throw InvalidModel(fmt::format("{} is a weights file, no checkpoint", quoted(path)));
+  if (!has_state) throw InvalidModel(fmt::format("{} is a weights file, no checkpoint", quote_whole(path)));
   return out;
 }
 
@@ -61,7 +61,7 @@ Checkpoint read_checkpoint(const std::string& path) {
 void save_checkpoint(const std::string& folder, const Checkpoint& checkpoint, const std::map<std::string, std::string>& texts) {
   std::error_code failed;
   fs::create_directories(folder, failed);
-  if (failed) throw InvalidData(fmt::format("folder {} cannot be made: {}", quoted(folder), failed.message()));
+  if (failed) throw InvalidData(fmt::format("folder {} cannot be made: {}", quote_whole(folder), failed.message()));
   std::vector<LayerWeight> extras = checkpoint.arrays;
   extras.push_back(text_array(checkpoint.state));
   const auto bytes = keras_h5_bytes(checkpoint.layers, texts, extras);
@@ -73,7 +73,7 @@ Checkpoint load_checkpoint(const std::string& folder, std::string& note) {
   std::string wrong;
   for (const std::string& path : {last_of(folder), previous_of(folder)}) {
     if (!fs::exists(path)) {
-      wrong += fmt::format("{}{} is not there", wrong.empty() ? "" : "\n", quoted(path));
+      wrong += fmt::format("{}{} is not there", wrong.empty() ? "" : "\n", quote_whole(path));
       continue;
     }
     try {
@@ -82,13 +82,13 @@ Checkpoint load_checkpoint(const std::string& folder, std::string& note) {
       if (wrong.empty()) return found;
       // Out of the way of the next save, which would keep it in the place of the good one.
       ::rename(last_of(folder).c_str(), (folder + "/damaged.h5").c_str());
-      note = fmt::format("{}: {} is taken", wrong, quoted(path));
+      note = fmt::format("{}: {} is taken", wrong, quote_whole(path));
       return found;
     } catch (const Error& e) {
       wrong += fmt::format("{}{}", wrong.empty() ? "" : "\n", e.message());
     }
   }
-  throw InvalidData(fmt::format("folder {} holds no checkpoint:\n{}", quoted(folder), wrong));
+  throw InvalidData(fmt::format("folder {} holds no checkpoint:\n{}", quote_whole(folder), wrong));
 }
 
 }  // namespace tandem::io

@@ -10,6 +10,7 @@
 
 #include "io/read_file.h"
 #include "runtime/base/error.h"
+#include "runtime/base/quote.h"
 
 namespace tandem::io {
 namespace {
@@ -22,7 +23,7 @@ Named of_json(const std::string& text) {
   if (!j.is_object()) throw InvalidData("expected a JSON object of classes and weights");
   Named named;
   for (const auto& [name, weight] : j.items()) {
-    if (!weight.is_number()) throw InvalidData(fmt::format("the weight of class {} is no number", io::quoted(name)));
+    if (!weight.is_number()) throw InvalidData(fmt::format("the weight of class {} is no number", quote_whole(name)));
     named.emplace_back(name, weight.get<double>());
   }
   return named;
@@ -30,7 +31,7 @@ Named of_json(const std::string& text) {
 
 float checked(const std::string& name, double weight) {
   if (!(weight >= 0) || std::isinf(static_cast<float>(weight)))
-    throw InvalidData(fmt::format("the weight of class {} is {}, expected a number of 0 or more", io::quoted(name), weight));
+    throw InvalidData(fmt::format("the weight of class {} is {}, expected a number of 0 or more", quote_whole(name), weight));
   return static_cast<float>(weight);
 }
 
@@ -48,7 +49,7 @@ Named of_lines(const std::string& text) {
     const auto parsed = std::from_chars(first, last, weight);
     const std::string name = between == std::string::npos ? "" : line.substr(0, line.find_last_not_of(", \t", between) + 1);
     if (name.empty() || parsed.ec != std::errc() || parsed.ptr != last)
-      throw InvalidData(fmt::format("line {} is no class with its weight", io::quoted(line)));
+      throw InvalidData(fmt::format("line {} is no class with its weight", quote_whole(line)));
     named.emplace_back(name, weight);
   }
   return named;
@@ -71,7 +72,7 @@ std::size_t class_of(const std::string& name, std::span<const std::string> label
   std::int64_t number = -1;
   const auto parsed = std::from_chars(name.data(), name.data() + name.size(), number);
   if (parsed.ec == std::errc() && parsed.ptr == name.data() + name.size() && number >= 0 && number < classes) return static_cast<std::size_t>(number);
-  throw InvalidData(fmt::format("class {} is neither a label nor a number from 0 to {}", io::quoted(name), classes - 1));
+  throw InvalidData(fmt::format("class {} is neither a label nor a number from 0 to {}", quote_whole(name), classes - 1));
 }
 
 }  // namespace
@@ -86,7 +87,7 @@ std::vector<float> balanced_class_weights(const Dataset& data, const BatchOption
     if (!o.class_map.empty()) label = label >= 0 && label < std::ssize(o.class_map) ? o.class_map[static_cast<std::size_t>(label)] : -1;
     if (label < 0 || label >= std::ssize(counts))
       throw InvalidData(
-          fmt::format("{} has label {}, the network tells {} classes apart", io::quoted(data.name(index)), data.label(index), counts.size()));
+          fmt::format("{} has label {}, the network tells {} classes apart", quote_whole(data.name(index)), data.label(index), counts.size()));
     ++counts[static_cast<std::size_t>(label)];
   }
   const auto present = static_cast<double>(counts.size()) - static_cast<double>(std::count(counts.begin(), counts.end(), 0));
@@ -100,7 +101,7 @@ std::vector<float> read_class_weights(const std::string& file, std::span<const s
   const auto bytes = read_file(file, kMostBytes);
   const std::string text(bytes.begin(), bytes.end());
   std::vector<float> weights(static_cast<std::size_t>(classes), 1.0f);
-  with_context([&] { return io::quoted(file); },
+  with_context([&] { return quote_whole(file); },
                [&] {
                  const std::size_t first = text.find_first_not_of(" \t\r\n");
                  const char kind = first == std::string::npos ? ' ' : text[first];

@@ -9,8 +9,8 @@
 #include "io/dataset_sources.h"
 #include "io/npy.h"
 #include "io/npz.h"
-#include "io/read_file.h"
 #include "runtime/base/error.h"
+#include "runtime/base/quote.h"
 
 namespace tandem::io {
 namespace {
@@ -32,7 +32,7 @@ class Arrays final : public Dataset {
   }
   std::int64_t size() const override { return samples_.shape()[0]; }
   void load(std::int64_t i, std::span<float> out) const override {
-    with_context([&] { return quoted(name(i)); }, [&] { convert_sample(stored(i), options_, out); });
+    with_context([&] { return quote_whole(name(i)); }, [&] { convert_sample(stored(i), options_, out); });
   }
   bool has_images() const override { return stores_images(samples_.dtype(), shape_, options_); }
   Image image(std::int64_t i) const override { return stored_image(stored(i)); }
@@ -199,7 +199,7 @@ void Answers::values(std::int64_t i, std::span<float> out) const {
 }
 
 std::unique_ptr<Dataset> open_arrays(const std::string& path, Tensor samples, Tensor labels, Tensor weights, const DatasetOptions& o) {
-  return with_context([&] { return quoted(path); },
+  return with_context([&] { return quote_whole(path); },
                       [&]() -> std::unique_ptr<Dataset> {
                         if (samples.rank() < 2)
                           throw InvalidData(fmt::format("samples must lie along a first dimension, the shape is {}", to_string(samples.shape())));
@@ -233,7 +233,7 @@ std::unique_ptr<Dataset> open_npz(const std::string& path, const DatasetOptions&
       if (labelled) known += fmt::format("{}{}/{}", known.empty() ? "" : ", ", p.x, p.y);
     }
   }
-  throw InvalidData(fmt::format("{} holds no samples under a known name ({})", quoted(path), known));
+  throw InvalidData(fmt::format("{} holds no samples under a known name ({})", quote_whole(path), known));
 }
 
 }  // namespace tandem::io

@@ -5,8 +5,8 @@
 
 #include "io/dataset_sources.h"
 #include "io/h5_dataset.h"
-#include "io/read_file.h"
 #include "runtime/base/error.h"
+#include "runtime/base/quote.h"
 
 namespace tandem::io {
 namespace {
@@ -35,7 +35,7 @@ class H5Samples final : public Dataset {
   std::int64_t size() const override { return file_.size(); }
   void load(std::int64_t i, std::span<float> out) const override {
     const Tensor sample = stored(i);
-    with_context([&] { return quoted(name(i)); }, [&] { convert_sample(sample, options_, out); });
+    with_context([&] { return quote_whole(name(i)); }, [&] { convert_sample(sample, options_, out); });
   }
   bool has_images() const override { return images_; }
   Image image(std::int64_t i) const override { return stored_image(stored(i)); }
@@ -65,7 +65,7 @@ class H5Samples final : public Dataset {
 }  // namespace
 
 std::unique_ptr<Dataset> open_h5(const std::string& path, const DatasetOptions& o) {
-  return with_context([&] { return quoted(path); }, [&] { return std::make_unique<H5Samples>(path, o); });
+  return with_context([&] { return quote_whole(path); }, [&] { return std::make_unique<H5Samples>(path, o); });
 }
 
 }  // namespace tandem::io

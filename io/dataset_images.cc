@@ -10,8 +10,8 @@
 #include "io/dataset.h"
 #include "io/dataset_sources.h"
 #include "io/listing.h"
-#include "io/read_file.h"
 #include "runtime/base/error.h"
+#include "runtime/base/quote.h"
 
 namespace tandem::io {
 namespace {
@@ -35,7 +35,7 @@ class ImageFiles final : public Dataset {
   void load(std::int64_t i, std::span<float> out) const override {
     const std::string& path = paths_[static_cast<std::size_t>(i)];
     const Image image = load_image(path, decode_);
-    with_context([&] { return quoted(path); }, [&] { apply(preprocess_, image, out); });
+    with_context([&] { return quote_whole(path); }, [&] { apply(preprocess_, image, out); });
   }
   std::int64_t label(std::int64_t i) const override { return targets_.classes.empty() ? -1 : targets_.classes[static_cast<std::size_t>(i)]; }
   bool has_images() const override { return true; }
@@ -63,7 +63,7 @@ bool is_index(const std::string& text) { return !text.empty() && text.size() < 1
 bool looks_like_a_number(const std::string& text) { return !text.empty() && text.find_first_not_of("0123456789.+-") == std::string::npos; }
 
 void need_preprocess(const DatasetOptions& o, const std::string& path) {
-  if (!o.preprocess) throw InvalidData(fmt::format("{} holds images: they need a preprocessing record", quoted(path)));
+  if (!o.preprocess) throw InvalidData(fmt::format("{} holds images: they need a preprocessing record", quote_whole(path)));
 }
 
 // Words: the model's labels when they are among them, else the sorted words of the list itself.
@@ -72,7 +72,7 @@ ListTargets by_words(const Listing& list, std::span<const std::string> known) {
   for (std::size_t i = 0; i < known.size(); ++i) places.emplace(known[i], static_cast<std::int64_t>(i));
   const auto found = [&](const std::string& word) { return places.count(word) > 0; };
   const auto refuse = [&](std::size_t i, const char* why) {
-    throw InvalidData(fmt::format("{} has the label {}, {}", quoted(list.paths[i]), quoted(list.labels[i]), why));
+    throw InvalidData(fmt::format("{} has the label {}, {}", quote_whole(list.paths[i]), quote_whole(list.labels[i]), why));
   };
   ListTargets targets;
   if (std::any_of(list.labels.begin(), list.labels.end(), found)) {
@@ -116,11 +116,13 @@ ListTargets by_numbers(const Listing& list) {
   for (std::size_t i = 0; i < list.paths.size(); ++i) {
     const auto& fields = list.fields[i];
     if (std::ssize(fields) != targets.width)
-      throw InvalidData(fmt::format("line {}: {} has {} target{}, expected {} as the lines before it have", list.lines[i], quoted(list.paths[i]),
+      throw InvalidData(fmt::format("line {}: {} has {} target{}, expected {} as the lines before it have", list.lines[i], quote_whole(list.paths[i]),
                                     fields.size(), fields.size() == 1 ? "" : "s", targets.width));
     for (const std::string& text : fields) {
       const auto v = finite_number(text);
-      if (!v) throw InvalidData(fmt::format("line {}: {} has the label {}, expected a number", list.lines[i], quoted(list.paths[i]), quoted(text)));
+      if (!v)
+        throw InvalidData(
+            fmt::format("line {}: {} has the label {}, expected a number", list.lines[i], quote_whole(list.paths[i]), quote_whole(text)));
       targets.values.push_back(*v);
     }
   }
@@ -172,7 +174,7 @@ ListTargets targets_of(const Listing& list, const DatasetOptions& o) {
 
 std::unique_ptr<Dataset> open_class_folders(const std::string& path, const DatasetOptions& o) {
   need_preprocess(o, path);
-  if (o.targets == Targets::kValues) throw InvalidData(fmt::format("{} holds class folders, expected numbers as targets", quoted(path)));
+  if (o.targets == Targets::kValues) throw InvalidData(fmt::format("{} holds class folders, expected numbers as targets", quote_whole(path)));
   ClassFolders folders = list_class_folders(path, o.natural_order, o.part == Part::kTraining ? "train" : "val");
   return std::make_unique<ImageFiles>(std::move(folders.paths), ListTargets{std::move(folders.class_index), {}, 0, std::move(folders.classes)}, o);
 }
@@ -181,10 +183,10 @@ std::unique_ptr<Dataset> open_class_folders(const std::string& path, const Datas
 std::unique_ptr<Dataset> open_list(const std::string& path, const DatasetOptions& o) {
   need_preprocess(o, path);
   const Listing list = list_inputs(path, false);
-  if (list.labels.empty()) throw InvalidData(fmt::format("the list {} has no labels", quoted(path)));
+  if (list.labels.empty()) throw InvalidData(fmt::format("the list {} has no labels", quote_whole(path)));
   std::vector<std::string> paths;
   for (std::size_t i = 0; i < list.paths.size(); ++i) paths.push_back(list.full(i));
-  ListTargets targets = with_context([&] { return quoted(path); }, [&] { return targets_of(list, o); });
+  ListTargets targets = with_context([&] { return quote_whole(path); }, [&] { return targets_of(list, o); });
   return std::make_unique<ImageFiles>(std::move(paths), std::move(targets), o);
 }
 

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "io/read_file.h"
 #include "runtime/base/error.h"
+#include "runtime/base/quote.h"
 
 namespace tandem::io {
 namespace {
@@ -59,7 +59,7 @@ std::string all_names() {
 
 }  // namespace
 
-H5Dataset::H5Dataset(const std::string& path, Part part) : file_(path), x_(file_.root()), title_(quoted(path)) {
+H5Dataset::H5Dataset(const std::string& path, Part part) : file_(path), x_(file_.root()), title_(quote_whole(path)) {
   const Names* names = find_names(file_.root(), part);
   if (!names) throw InvalidData(fmt::format("{} holds no image set under a known name ({})", title_, all_names()));
   x_ = file_.root().need(names->x);

@@ -8,8 +8,8 @@
 
 #include "io/file_handle.h"
 #include "io/hdf5_handle.h"
-#include "io/read_file.h"
 #include "runtime/base/error.h"
+#include "runtime/base/quote.h"
 
 namespace tandem::io {
 namespace {
@@ -253,7 +253,7 @@ namespace {
 std::shared_ptr<H5Open> open_file(const std::string& path) {
   h5_prepare();
   auto file = std::make_shared<H5Open>();
-  file->name = quoted(path);
+  file->name = quote_whole(path);
   file->bytes = FileHandle(path).size();
   const H5Id access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
   H5Pset_fclose_degree(access.get(), H5F_CLOSE_STRONG);

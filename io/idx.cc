@@ -8,8 +8,8 @@
 
 #include "io/expansion.h"
 #include "io/file_handle.h"
-#include "io/read_file.h"
 #include "runtime/base/error.h"
+#include "runtime/base/quote.h"
 
 namespace tandem::io {
 namespace {
@@ -89,7 +89,7 @@ Tensor read(const std::string& path) {
 }  // namespace
 
 Tensor read_idx(const std::string& file) {
-  return with_context([&] { return quoted(file); }, [&] { return read(file); });
+  return with_context([&] { return quote_whole(file); }, [&] { return read(file); });
 }
 
 }  // namespace tandem::io

@@ -9,6 +9,7 @@
 #include "io/image_codecs.h"
 #include "io/read_file.h"
 #include "runtime/base/error.h"
+#include "runtime/base/quote.h"
 
 namespace tandem::io {
 namespace {
@@ -68,7 +69,7 @@ Image decode_image(std::span<const std::uint8_t> bytes, const DecodeOptions& opt
 
 Image load_image(const std::string& path, const DecodeOptions& options) {
   const std::vector<std::uint8_t> bytes = read_file(path, options.limits.max_file_bytes);
-  return with_context([&] { return quoted(path); }, [&] { return decode_image(bytes, options); });
+  return with_context([&] { return quote_whole(path); }, [&] { return decode_image(bytes, options); });
 }
 
 void check_image_size(std::int64_t width, std::int64_t height, double bytes_per_pixel, const DecodeLimits& limits) {

@@ -7,8 +7,8 @@
 #include "io/file_handle.h"
 #include "io/guarded.h"
 #include "io/hdf5.h"
-#include "io/read_file.h"
 #include "runtime/base/error.h"
+#include "runtime/base/quote.h"
 #include "runtime/base/safe_file.h"
 #include "runtime/base/sha256.h"
 
@@ -63,9 +63,9 @@ std::vector<std::string> names_of(const H5Node& group, const std::string& name) 
   if (file.size() >= static_cast<std::int64_t>(head.size())) file.read_at(0, head.data(), head.size());
   if (head == kZip) {
     throw Unsupported(
-        fmt::format("{} is a Keras 3 archive (.keras), which is not read yet; in Keras, write load_model(...).save(\"x.h5\")", quoted(path)));
+        fmt::format("{} is a Keras 3 archive (.keras), which is not read yet; in Keras, write load_model(...).save(\"x.h5\")", quote_whole(path)));
   }
-  throw InvalidData(fmt::format("{} is no HDF5 file ({} bytes without its signature)", quoted(path), file.size()));
+  throw InvalidData(fmt::format("{} is no HDF5 file ({} bytes without its signature)", quote_whole(path), file.size()));
 }
 
 Layer read_layer(const std::string& file, const H5Node& root, const std::string& name) {
@@ -102,7 +102,7 @@ void hash(Sha256& sum, const LayerWeight& w, const Tensor& t) {
 }
 
 KerasWeights read_all(const std::string& path) {
-  const std::string name = quoted(path);
+  const std::string name = quote_whole(path);
   if (!is_hdf5(path)) refuse_content(path);
   const H5File file(path);
   H5Node root = file.root();
@@ -138,7 +138,7 @@ KerasWeights read_all(const std::string& path) {
 void try_all(const std::string& path) {
   constexpr std::size_t kMemory = std::size_t{256} << 20, kBytesPerSecond = std::size_t{50} << 20;
   const auto bytes = static_cast<std::size_t>(FileHandle(path).size());
-  run_guarded(quoted(path), 4 + static_cast<int>(std::min<std::size_t>(bytes / kBytesPerSecond, 3600)), kMemory + 2 * bytes, [&] {
+  run_guarded(quote_whole(path), 4 + static_cast<int>(std::min<std::size_t>(bytes / kBytesPerSecond, 3600)), kMemory + 2 * bytes, [&] {
     const KerasWeights weights = read_all(path);
     for (const Layer& layer : weights.layers) {
       for (const LayerWeight& w : layer.weights) w.read();
@@ -160,7 +160,7 @@ void verify_digest(const KerasWeights& weights, const std::string& path) {
   if (!weights.sha256) return;
   const std::string found = weights_digest(weights.layers, weights.extras);
   if (found != *weights.sha256) {
-    throw InvalidModel(fmt::format("{} is damaged: its weights have SHA-256 {}, recorded is {}", quoted(path), found, *weights.sha256));
+    throw InvalidModel(fmt::format("{} is damaged: its weights have SHA-256 {}, recorded is {}", quote_whole(path), found, *weights.sha256));
   }
 }
 

@@ -9,6 +9,7 @@
 
 #include "io/read_file.h"
 #include "runtime/base/error.h"
+#include "runtime/base/quote.h"
 
 namespace tandem::io {
 namespace {
@@ -156,8 +157,8 @@ Listing read_list(const std::string& file) {
   if (text.starts_with("\xef\xbb\xbf")) text.erase(0, 3);  // what spreadsheets put before UTF-8
   const std::string root = fs::path(file).parent_path().string();
   const bool csv = suffix_of(file) == ".csv";
-  Listing list = with_context([&] { return quoted(file); }, [&] { return csv ? read_csv(text, root) : read_lines(text, root); });
-  if (list.paths.empty()) throw InvalidData(fmt::format("the list {} names no file", quoted(file)));
+  Listing list = with_context([&] { return quote_whole(file); }, [&] { return csv ? read_csv(text, root) : read_lines(text, root); });
+  if (list.paths.empty()) throw InvalidData(fmt::format("the list {} names no file", quote_whole(file)));
   if (std::all_of(list.labels.begin(), list.labels.end(), [](const std::string& l) { return l.empty(); })) {
     list.labels.clear();
     list.fields.clear();

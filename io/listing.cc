@@ -9,8 +9,8 @@
 #include <memory>
 
 #include "io/list_file.h"
-#include "io/read_file.h"
 #include "runtime/base/error.h"
+#include "runtime/base/quote.h"
 
 namespace tandem::io {
 namespace {
@@ -35,7 +35,7 @@ void walk(const fs::path& folder, const std::string& prefix, bool recursive, std
   } else {
     above.emplace_back();
   }
-  if (above.size() > kMaxDepth) throw InvalidData(fmt::format("the folder {} lies more than {} deep", quoted(folder.string()), kMaxDepth));
+  if (above.size() > kMaxDepth) throw InvalidData(fmt::format("the folder {} lies more than {} deep", quote_whole(folder.string()), kMaxDepth));
   std::error_code error;
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
     const std::string name = it->path().filename().string();
@@ -46,7 +46,7 @@ void walk(const fs::path& folder, const std::string& prefix, bool recursive, std
       found.push_back(prefix + name);
     }
   }
-  if (error) throw InvalidData(fmt::format("cannot read the folder {}: {}", quoted(folder.string()), error.message()));
+  if (error) throw InvalidData(fmt::format("cannot read the folder {}: {}", quote_whole(folder.string()), error.message()));
   above.pop_back();
 }
 
@@ -62,13 +62,13 @@ Listing expand_glob(const std::string& pattern) {
   glob_t result{};
   const std::unique_ptr<glob_t, void (*)(glob_t*)> guard(&result, globfree);
   const int code = glob(pattern.c_str(), GLOB_NOSORT, nullptr, &result);
-  if (code != 0 && code != GLOB_NOMATCH) throw InvalidData(fmt::format("cannot read the folders of the pattern {}", quoted(pattern)));
+  if (code != 0 && code != GLOB_NOMATCH) throw InvalidData(fmt::format("cannot read the folders of the pattern {}", quote_whole(pattern)));
   Listing list;
   for (std::size_t i = 0; code == 0 && i < result.gl_pathc; ++i) {
     std::error_code ignored;
     if (fs::is_regular_file(result.gl_pathv[i], ignored)) list.paths.emplace_back(result.gl_pathv[i]);
   }
-  if (list.paths.empty()) throw InvalidData(fmt::format("no file matches {}", quoted(pattern)));
+  if (list.paths.empty()) throw InvalidData(fmt::format("no file matches {}", quote_whole(pattern)));
   std::sort(list.paths.begin(), list.paths.end());
   return list;
 }
@@ -104,7 +104,7 @@ std::vector<std::string> sorted_folders(const std::string& root) {
     std::error_code ignored;
     if (it->is_directory(ignored)) names.push_back(it->path().filename().string());
   }
-  if (error) throw InvalidData(fmt::format("cannot read the folder {}: {}", quoted(root), error.message()));
+  if (error) throw InvalidData(fmt::format("cannot read the folder {}: {}", quote_whole(root), error.message()));
   std::sort(names.begin(), names.end());
   return names;
 }
@@ -115,13 +115,13 @@ Listing list_inputs(const std::string& input, bool recursive) {
   if (is_folder(input)) {
     Listing list{input, images_below(input, recursive), {}};
     if (list.paths.empty())
-      throw InvalidData(fmt::format("the folder {} holds no image{}", quoted(input), recursive ? "" : " (--recursive looks below it)"));
+      throw InvalidData(fmt::format("the folder {} holds no image{}", quote_whole(input), recursive ? "" : " (--recursive looks below it)"));
     return list;
   }
   std::error_code ignored;
   if (fs::exists(input, ignored)) return is_list(input) ? read_list(input) : Listing{"", {input}, {}};
   if (input.find_first_of("*?[") != std::string::npos) return expand_glob(input);
-  throw InvalidData(fmt::format("there is no file or folder {}", quoted(input)));
+  throw InvalidData(fmt::format("there is no file or folder {}", quote_whole(input)));
 }
 
 ClassFolders list_class_folders(const std::string& given, bool natural_order, const std::string& part) {
@@ -142,7 +142,7 @@ ClassFolders list_class_folders(const std::string& given, bool natural_order, co
     }
     all.classes.push_back(name);
   }
-  if (all.paths.empty()) throw InvalidData(fmt::format("the folder {} holds no class folders with images", quoted(given)));
+  if (all.paths.empty()) throw InvalidData(fmt::format("the folder {} holds no class folders with images", quote_whole(given)));
   return all;
 }
 

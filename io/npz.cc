@@ -6,8 +6,8 @@
 #include "io/expansion.h"
 #include "io/file_handle.h"
 #include "io/npy.h"
-#include "io/read_file.h"
 #include "runtime/base/error.h"
+#include "runtime/base/quote.h"
 
 namespace tandem::io {
 namespace {
@@ -22,7 +22,7 @@ zip_t* open_zip(const std::string& path) {
   zip_error_init_with_code(&error, code);
   const std::string text = zip_error_strerror(&error);
   zip_error_fini(&error);
-  throw InvalidData(fmt::format("{} is no .npz file: {}", quoted(path), text));
+  throw InvalidData(fmt::format("{} is no .npz file: {}", quote_whole(path), text));
 }
 
 // Unpacked bytes of the entry, once its header is believable.
@@ -48,7 +48,7 @@ NpzFile::NpzFile(const std::string& path) : path_(path), bytes_(FileHandle(path)
 bool NpzFile::has(const std::string& name) const { return zip_name_locate(zip_.get(), (name + ".npy").c_str(), ZIP_FL_ENC_RAW) >= 0; }
 
 Tensor NpzFile::read(const std::string& name) const {
-  const auto where = [&] { return fmt::format("{}, array \"{}\"", quoted(path_), name); };
+  const auto where = [&] { return fmt::format("{}, array \"{}\"", quote_whole(path_), name); };
   return with_context(where, [&] {
     const zip_int64_t index = zip_name_locate(zip_.get(), (name + ".npy").c_str(), ZIP_FL_ENC_RAW);
     zip_stat_t entry;

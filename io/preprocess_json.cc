@@ -6,6 +6,7 @@
 #include "io/preprocess.h"
 #include "io/read_file.h"
 #include "runtime/base/error.h"
+#include "runtime/base/quote.h"
 
 namespace tandem::io {
 namespace {
@@ -142,14 +143,14 @@ std::vector<std::string> read_labels(const std::string& file) {
   const auto bytes = read_file(file, kMaxLabelsBytes);
   const std::string all(bytes.begin(), bytes.end()), text = all.substr(all.starts_with("\xef\xbb\xbf") ? 3 : 0);  // Windows' mark of UTF-8
   const std::size_t first = text.find_first_not_of(" \t\r\n");
-  if (first != std::string::npos && text[first] == '[') return with_context([&] { return quoted(file); }, [&] { return parse_labels(text); });
+  if (first != std::string::npos && text[first] == '[') return with_context([&] { return quote_whole(file); }, [&] { return parse_labels(text); });
   std::vector<std::string> labels;
   if (first != std::string::npos && text[first] == '{') {
     const Json j = parsed(text, "the class index");
     for (std::size_t i = 0; i < j.size(); ++i) {
       const auto entry = j.find(std::to_string(i));
       if (entry == j.end() || !entry->is_array() || entry->empty() || !entry->back().is_string()) {
-        throw InvalidData(fmt::format("{}: the class index has no entry \"{}\" with a name", quoted(file), i));
+        throw InvalidData(fmt::format("{}: the class index has no entry \"{}\" with a name", quote_whole(file), i));
       }
       labels.push_back(entry->back().get<std::string>());
     }
@@ -161,7 +162,7 @@ std::vector<std::string> read_labels(const std::string& file) {
     labels.push_back(line);
   }
   while (!labels.empty() && labels.back().empty()) labels.pop_back();
-  if (labels.empty()) throw InvalidData(fmt::format("{} holds no labels", quoted(file)));
+  if (labels.empty()) throw InvalidData(fmt::format("{} holds no labels", quote_whole(file)));
   return labels;
 }
 

@@ -16,11 +16,11 @@ namespace tandem::io {
 
 FileHandle::FileHandle(const std::string& path) : path_(path) {
   fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-  if (fd_ < 0) throw InvalidData(fmt::format("cannot open {}: {}", quoted(path), std::strerror(errno)));
+  if (fd_ < 0) throw InvalidData(fmt::format("cannot open {}: {}", quote_whole(path), std::strerror(errno)));
   struct stat info {};
   if (::fstat(fd_, &info) != 0 || !S_ISREG(info.st_mode)) {
     ::close(fd_);
-    throw InvalidData(fmt::format("{} is {}, expected a regular file", quoted(path), S_ISDIR(info.st_mode) ? "a folder" : "a special file"));
+    throw InvalidData(fmt::format("{} is {}, expected a regular file", quote_whole(path), S_ISDIR(info.st_mode) ? "a folder" : "a special file"));
   }
   size_ = info.st_size;
 }
@@ -34,8 +34,8 @@ void FileHandle::read_at(std::int64_t offset, void* out, std::size_t bytes) cons
   while (bytes > 0) {
     const ssize_t got = ::pread(fd_, to, bytes, offset);
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) throw InvalidData(fmt::format("cannot read {}: {}", io::quoted(path_), std::strerror(errno)));
-    if (got == 0) throw InvalidData(fmt::format("{} ended {} bytes early", io::quoted(path_), bytes));
+    if (got < 0) throw InvalidData(fmt::format("cannot read {}: {}", quote_whole(path_), std::strerror(errno)));
+    if (got == 0) throw InvalidData(fmt::format("{} ended {} bytes early", quote_whole(path_), bytes));
     to += got;
     offset += got;
     bytes -= static_cast<std::size_t>(got);
@@ -44,12 +44,11 @@ void FileHandle::read_at(std::int64_t offset, void* out, std::size_t bytes) cons
 
 std::vector<std::uint8_t> read_file(const std::string& path, std::int64_t max_bytes) {
   const FileHandle file(path);
-  if (file.size() > max_bytes) throw InvalidData(fmt::format("{} has {} bytes, more than the limit of {}", quoted(path), file.size(), max_bytes));
+  if (file.size() > max_bytes)
+    throw InvalidData(fmt::format("{} has {} bytes, more than the limit of {}", quote_whole(path), file.size(), max_bytes));
   std::vector<std::uint8_t> bytes(static_cast<std::size_t>(file.size()));
   file.read_at(0, bytes.data(), bytes.size());
   return bytes;
 }
-
-std::string quoted(const std::string& path) { return quote(path, path.size()); }
 
 }  // namespace tandem::io

@@ -12,7 +12,4 @@ namespace tandem::io {
 // large, and a FIFO never blocks.
 std::vector<std::uint8_t> read_file(const std::string& path, std::int64_t max_bytes);
 
-// `path` for an error message: in double quotes, bytes that would break the terminal or the line (control characters) written as \xNN.
-std::string quoted(const std::string& path);
-
 }  // namespace tandem::io

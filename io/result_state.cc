@@ -8,6 +8,7 @@
 #include "io/read_file.h"
 #include "io/results.h"
 #include "runtime/base/error.h"
+#include "runtime/base/quote.h"
 #include "runtime/base/safe_file.h"
 
 namespace tandem::io {
@@ -36,7 +37,7 @@ std::vector<std::string> lines_of(const std::string& text) {
 
 // What the first line that differs is about, and what it says: `"topk" "3"`.
 std::string shown(const std::string& line) {
-  const std::string printable = quoted(line.substr(0, 80));
+  const std::string printable = quote_whole(line.substr(0, 80));
   return printable.substr(1, printable.size() - 2) + (line.size() > 80 ? "..." : "");
 }
 
@@ -52,7 +53,7 @@ std::string ResultState::text() const {
   std::error_code error;
   if (!std::filesystem::exists(std::filesystem::symlink_status(file_, error))) {
     throw UsageError(fmt::format("cannot continue {}: {} is missing; without it, it cannot be known that model and options are the same",
-                                 quoted(result_), quoted(file_)));
+                                 quote_whole(result_), quote_whole(file_)));
   }
   const auto bytes = read_file(file_, kMostBytes);
   return {bytes.begin(), bytes.end()};
@@ -63,10 +64,10 @@ void ResultState::check_settings() const {
   if (old.starts_with(head_)) return;
   const auto was = lines_of(old), now = lines_of(head_);
   if (was.empty() || was[0] != kFirst)
-    throw UsageError(fmt::format("cannot continue {}: {} is not a state of this version of tandem", quoted(result_), quoted(file_)));
+    throw UsageError(fmt::format("cannot continue {}: {} is not a state of this version of tandem", quote_whole(result_), quote_whole(file_)));
   std::size_t i = 0;
   while (i < was.size() && i < now.size() && was[i] == now[i]) ++i;
-  throw UsageError(fmt::format("cannot continue {}: it was begun with another model or other options: then {}, now {}", quoted(result_),
+  throw UsageError(fmt::format("cannot continue {}: it was begun with another model or other options: then {}, now {}", quote_whole(result_),
                                i < was.size() ? shown(was[i]) : "nothing", i < now.size() ? shown(now[i]) : "nothing"));
 }
 
@@ -85,7 +86,7 @@ std::optional<KeptBytes> ResultState::check(std::string_view rows, std::string_v
         throw UsageError(
             fmt::format("cannot continue {}: its first {} bytes are not those that were written (changed since?); start anew without "
                         "--continue, or put the file back",
-                        quoted(name), part.size()));
+                        quote_whole(name), part.size()));
       }
     }
     return kept;

@@ -11,6 +11,7 @@
 #include "io/result_state.h"
 #include "io/result_text.h"
 #include "runtime/base/error.h"
+#include "runtime/base/quote.h"
 #include "runtime/base/safe_file.h"
 
 namespace tandem::io {
@@ -143,7 +144,7 @@ void ResultWriter::State::write_hdf5() const {
 ResultWriter::ResultWriter(ResultOptions options, std::span<const std::string> inputs) : state_(std::make_unique<State>(std::move(options))) {
   const std::string& file = state_->options.file;
   if (!file.ends_with(".csv") && !file.ends_with(".jsonl") && !is_hdf5_name(file)) {
-    throw UsageError(fmt::format("a result file ends in .csv, .jsonl or .h5; {} does not", quoted(file)));
+    throw UsageError(fmt::format("a result file ends in .csv, .jsonl or .h5; {} does not", quote_whole(file)));
   }
   if (state_->options.go_on && exists(state_->rows_file)) {
     state_->resume(inputs);

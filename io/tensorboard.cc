@@ -9,8 +9,8 @@
 #include <chrono>
 #include <cstring>
 
-#include "io/read_file.h"
 #include "runtime/base/error.h"
+#include "runtime/base/quote.h"
 
 namespace tandem::io {
 namespace {
@@ -71,7 +71,7 @@ EventFile::EventFile(const std::string& folder) {
       ::close(file);
       break;
     }
-    if (errno != EEXIST) throw InvalidData(fmt::format("{} cannot be written: {}", io::quoted(path_), std::strerror(errno)));
+    if (errno != EEXIST) throw InvalidData(fmt::format("{} cannot be written: {}", quote_whole(path_), std::strerror(errno)));
   }
   std::string first = event(0);
   put_bytes(first, 3, "brain.Event:2");
@@ -102,7 +102,7 @@ void EventFile::append(const std::string& data) {
   const bool whole = file >= 0 && ::write(file, record.data(), record.size()) == static_cast<ssize_t>(record.size());
   const int error = errno;
   if (file >= 0) ::close(file);
-  if (!whole) throw InvalidData(fmt::format("{} cannot be written: {}", io::quoted(path_), std::strerror(error)));
+  if (!whole) throw InvalidData(fmt::format("{} cannot be written: {}", quote_whole(path_), std::strerror(error)));
 }
 
 }  // namespace tandem::io

@@ -6,8 +6,8 @@
 #include <cstdlib>
 #include <memory>
 
-#include "io/read_file.h"
 #include "runtime/base/error.h"
+#include "runtime/base/quote.h"
 #include "runtime/base/safe_file.h"
 
 namespace tandem::io {
@@ -36,7 +36,7 @@ std::vector<std::byte> encode_png(const Pixels& pixels) {
 }
 
 void write_png(const std::string& file, const Pixels& pixels) {
-  save_file(file, with_context([&] { return quoted(file); }, [&] { return encode_png(pixels); }));
+  save_file(file, with_context([&] { return quote_whole(file); }, [&] { return encode_png(pixels); }));
 }
 
 }  // namespace tandem::io

@@ -8,8 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include "io/dataset.h"
-#include "io/read_file.h"
 #include "runtime/base/error.h"
+#include "runtime/base/quote.h"
 #include "tools/classifier.h"
 #include "tools/command.h"
 #include "tools/image_run.h"
@@ -114,7 +114,7 @@ Data open_data(const Options& o, const Graph& graph, const io::Preprocess& p, st
   io::DatasetOptions options{.preprocess = p, .natural_order = o.preprocess.class_order == "natural", .exif_orientation = o.exif, .labels = labels};
   options.targets = targets_for(word);
   Data data{.set = io::open_dataset(o.data, options), .loss = {}};
-  if (data.set->size() == 0) throw InvalidData(fmt::format("{} holds no samples", io::quoted(o.data)));
+  if (data.set->size() == 0) throw InvalidData(fmt::format("{} holds no samples", quote_whole(o.data)));
   data.loss = choose_loss(graph, *data.set, word, false);
   // Rows of zeros and ones are one kind of targets, whether or not each of this set's has a single 1.
   if (data.loss.kind == "binary" && data.set->value_count() == 0 && data.set->class_names().empty() && data.set->label(0) >= 0) {
@@ -143,15 +143,15 @@ std::int64_t measure(const Options& o, const Classifier& classifier, const io::D
         ++failed;
       },
       [&] { console.detail(fmt::format("{} of {}, {}", taken, data.size(), brief())); });
-  if (taken == 0) throw InvalidData(fmt::format("none of the {} samples of {} can be read", failed, io::quoted(o.data)));
+  if (taken == 0) throw InvalidData(fmt::format("none of the {} samples of {} can be read", failed, quote_whole(o.data)));
   return failed;
 }
 
 void evaluate_values(const Options& o, const Model& model, const Classifier& classifier, const Data& data, const std::vector<std::string>& labels,
                      const Console& console) {
   if (data.set->value_count() != classifier.classes())
-    throw InvalidData(
-        fmt::format("{} has {} targets, the network gives {} numbers", io::quoted(data.set->name(0)), data.set->value_count(), classifier.classes()));
+    throw InvalidData(fmt::format("{} has {} targets, the network gives {} numbers", quote_whole(data.set->name(0)), data.set->value_count(),
+                                  classifier.classes()));
   ValueMetrics metrics(Scoring(model.graph(), data.loss.kind), data.loss.kind, classifier.classes(), labels);
   std::vector<float> target(static_cast<std::size_t>(classifier.classes()));
   const std::int64_t failed = measure(
@@ -207,7 +207,7 @@ int run(const Options& o, const Console& console) {
         if (!map.empty() && label >= 0) label = map[static_cast<std::size_t>(label)];
         if (label < 0 || label >= classifier.classes()) {
           throw InvalidData(
-              fmt::format("{} has label {}, the network has {} outputs", io::quoted(data->name(item.index)), label, classifier.classes()));
+              fmt::format("{} has label {}, the network has {} outputs", quote_whole(data->name(item.index)), label, classifier.classes()));
         }
         if (binary)
           metrics.add(label, item.scores, loss_of_class(label, item.scores));

@@ -13,9 +13,9 @@
 #include "io/file_digest.h"
 #include "io/image.h"
 #include "io/listing.h"
-#include "io/read_file.h"
 #include "io/results.h"
 #include "runtime/base/error.h"
+#include "runtime/base/quote.h"
 #include "runtime/base/safe_file.h"
 #include "runtime/base/sha256.h"
 #include "tools/classifier.h"
@@ -125,7 +125,7 @@ OutputType output_type(const Options& o, const std::string& loss) {
 int run(const Options& o, const Console& console) {
   const RunOptions options = o.run.resolve(console);
   if (!o.report.empty() && !o.report.ends_with(".html"))
-    throw UsageError(fmt::format("--report: expected a name ending in .html, found {}", io::quoted(o.report)));
+    throw UsageError(fmt::format("--report: expected a name ending in .html, found {}", quote_whole(o.report)));
   FileRecord record;
   ImportOptions import;
   import.record = &record;

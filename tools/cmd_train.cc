@@ -10,8 +10,8 @@
 #include "importer/importer.h"
 #include "io/batch_source.h"
 #include "io/class_weights.h"
-#include "io/read_file.h"
 #include "runtime/base/error.h"
+#include "runtime/base/quote.h"
 #include "tools/command.h"
 #include "tools/signals.h"
 #include "tools/train_memory.h"
@@ -37,7 +37,7 @@ Data open_data(const TrainOptions& o, const Graph& graph, const io::Preprocess& 
   if (!o.val_data.empty() && o.val_split > 0) throw UsageError("--val-data and --val-split contradict each other: give one of them");
   Data data;
   data.training = io::open_dataset(o.data, options);
-  if (data.training->size() == 0) throw InvalidData(fmt::format("{} holds no samples", io::quoted(o.data)));
+  if (data.training->size() == 0) throw InvalidData(fmt::format("{} holds no samples", quote_whole(o.data)));
   data.loss = choose_loss(graph, *data.training, o.training.loss, true);
   options.targets = data.loss.targets;
   // Whole numbers that are no classes, or shares of classes.
@@ -166,7 +166,7 @@ void say_done(const TrainLoop& loop, const RunFolder& folder, const io::BatchSou
 // The loss of one class is the same whatever the weights are: such a run would end well and teach nothing.
 void check_learnable(const TrainOptions& o, const DataClasses& classes, const TrainSetup& setup) {
   if (setup.outputs != 1 || classes.values) return;
-  if (classes.count < 2) throw InvalidData(fmt::format("{} has one class only: there is nothing to tell apart", io::quoted(o.data)));
+  if (classes.count < 2) throw InvalidData(fmt::format("{} has one class only: there is nothing to tell apart", quote_whole(o.data)));
   if (setup.loss == "categorical")
     throw UsageError(
         "option --loss: the categorical cross entropy of one output is always 0, there is nothing to learn (binary_crossentropy tells two "

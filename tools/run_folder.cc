@@ -11,9 +11,9 @@
 #include "importer/exporter.h"
 #include "io/checkpoint.h"
 #include "io/keras_h5.h"
-#include "io/read_file.h"
 #include "models/weights_map.h"
 #include "runtime/base/error.h"
+#include "runtime/base/quote.h"
 #include "runtime/base/safe_file.h"
 
 namespace tandem::cli {
@@ -178,7 +178,7 @@ std::vector<std::pair<std::string, double>> EpochRow::values() const {
 RunFolder::RunFolder(std::string path, const std::string& name, bool goes_on) : path_(std::move(path)) {
   std::error_code failed;
   if (goes_on) {
-    if (!fs::is_directory(path_, failed)) throw InvalidData(fmt::format("folder {} is not there", io::quoted(path_)));
+    if (!fs::is_directory(path_, failed)) throw InvalidData(fmt::format("folder {} is not there", quote_whole(path_)));
     take();
     return;
   }
@@ -190,15 +190,15 @@ RunFolder::RunFolder(std::string path, const std::string& name, bool goes_on) : 
     if (failed) break;
   }
   if (!failed && !path_.empty()) fs::create_directories(path_, failed);
-  if (failed) throw InvalidData(fmt::format("folder {} cannot be made: {}", io::quoted(path_.empty() ? "runs" : path_), failed.message()));
+  if (failed) throw InvalidData(fmt::format("folder {} cannot be made: {}", quote_whole(path_.empty() ? "runs" : path_), failed.message()));
   take();
   if (fs::exists(file("summary.csv")) || has_checkpoint())
-    throw UsageError(fmt::format("option --output: {} holds a run already; --resume goes on with it", io::quoted(path_)));
+    throw UsageError(fmt::format("option --output: {} holds a run already; --resume goes on with it", quote_whole(path_)));
 }
 
 void RunFolder::take() {
   lock_ = FileHandle(::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (lock_ && try_lock(lock_) == Lock::kTaken) throw InvalidData(fmt::format("another run is writing into folder {}", io::quoted(path_)));
+  if (lock_ && try_lock(lock_) == Lock::kTaken) throw InvalidData(fmt::format("another run is writing into folder {}", quote_whole(path_)));
 }
 
 bool RunFolder::has_checkpoint() const { return fs::exists(checkpoints() + "/last.h5") || fs::exists(checkpoints() + "/previous.h5"); }

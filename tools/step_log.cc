@@ -8,8 +8,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "io/read_file.h"
 #include "runtime/base/error.h"
+#include "runtime/base/quote.h"
 #include "runtime/base/special_file.h"
 
 namespace tandem::cli {
@@ -37,24 +37,18 @@ StepLog::StepLog(std::string path, std::int64_t next_step) : path_(std::move(pat
   }
   file_ = FileHandle(::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
   if (!file_) fail();
-  if (try_lock(file_) == Lock::kTaken) throw InvalidData(fmt::format("another run is writing {}", io::quoted(path_)));
+  if (try_lock(file_) == Lock::kTaken) throw InvalidData(fmt::format("another run is writing {}", quote_whole(path_)));
   if (::ftruncate(file_.get(), next_step > 0 ? kept_bytes(path_, next_step) : 0) != 0) fail();
 }
 
 void StepLog::add(const std::string& line) {
-  std::string_view rest = line;
-  while (!rest.empty()) {
-    const ssize_t n = ::write(file_.get(), rest.data(), rest.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) fail();
-    rest.remove_prefix(static_cast<std::size_t>(n));
-  }
+  if (!write_all(file_, line)) fail();
 }
 
 void StepLog::sync() {
-  if (::fsync(file_.get()) != 0 && errno != EINVAL && errno != EROFS) fail();  // pipes and the like cannot
+  if (!sync_file(file_)) fail();
 }
 
-void StepLog::fail() const { throw InvalidData(fmt::format("{} cannot be written: {}", io::quoted(path_), std::strerror(errno))); }
+void StepLog::fail() const { throw InvalidData(fmt::format("{} cannot be written: {}", quote_whole(path_), std::strerror(errno))); }
 
 }  // namespace tandem::cli

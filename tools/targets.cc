@@ -6,8 +6,8 @@
 #include <cmath>
 #include <limits>
 
-#include "io/read_file.h"
 #include "runtime/base/error.h"
+#include "runtime/base/quote.h"
 #include "runtime/graph/network_end.h"
 #include "tools/train_setup.h"
 
@@ -30,7 +30,7 @@ void check_unit(const io::Dataset& data) {
     for (const float v : row) {
       if (!(v >= 0 && v <= 1))
         throw InvalidData(fmt::format("{} has the target {}: binary_crossentropy takes numbers from 0 to 1 (--loss mse or mae take any)",
-                                      io::quoted(data.name(i)), v));
+                                      quote_whole(data.name(i)), v));
     }
   }
 }

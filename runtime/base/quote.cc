@@ -17,4 +17,6 @@ std::string quote(std::string_view name, std::size_t shown) {
   return out;
 }
 
+std::string quote_whole(std::string_view name) { return quote(name, name.size()); }
+
 }  // namespace tandem

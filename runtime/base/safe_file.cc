@@ -106,13 +106,8 @@ SafeFile::~SafeFile() {
 }
 
 void SafeFile::write(std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t count = ::write(file_.get(), bytes.data(), std::min<std::size_t>(bytes.size(), std::size_t{1} << 30));
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) fail("write");
-    written_ += static_cast<std::uint64_t>(count);
-    bytes.remove_prefix(static_cast<std::size_t>(count));
-  }
+  if (!write_all(file_, bytes)) fail("write");
+  written_ += bytes.size();
 }
 
 void SafeFile::commit() {
