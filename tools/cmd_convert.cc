@@ -86,6 +86,7 @@ void put_new_head(Graph& graph, const Options& o, const Console& console) {
 }
 
 int run(const Options& o, const Console& console) {
+  if (o.seed != 0 && o.classes == 0) throw UsageError("option --seed: it draws the new head of --classes, which is not given");
   if (o.trainable && o.inference) throw UsageError("--trainable and --inference contradict each other: give one of them");
   FileRecord record;
   ImportOptions import;

@@ -75,6 +75,8 @@ std::string settings_of(const TrainOptions& o, const TrainSetup& setup, const io
   all["class-weights"] = batches.class_weights;
   all["preprocess"] = batches.preprocess ? io::to_json(*batches.preprocess) : "";
   all["numbers"] = numbers_of(o, setup);
+  // Other schedules run along the whole training: another length is another rate.
+  if (o.schedule != "constant" && !o.schedule.starts_with("plateau")) all["numbers"]["epochs"] = o.loop.epochs;
   return all.dump();
 }
 

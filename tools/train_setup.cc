@@ -12,6 +12,7 @@
 #include "io/preprocess.h"
 #include "models/trainable.h"
 #include "runtime/base/error.h"
+#include "runtime/base/quote.h"
 #include "runtime/graph/network_end.h"
 #include "tools/trainable_report.h"
 
@@ -133,10 +134,24 @@ bool is_frozen(const std::string& name, bool in_head, const TrainingFlags& flags
   return frozen;
 }
 
+// All where they are few, else from the beginning and the end: what stands between is called alike.
+std::string some_names(const std::vector<models::TrainableArray>& arrays) {
+  constexpr std::size_t kEach = 4;
+  std::string text;
+  for (std::size_t i = 0; i < arrays.size(); ++i) {
+    if (arrays.size() > 2 * kEach && i == kEach) {
+      i = arrays.size() - kEach;
+      text += ", ...";
+    }
+    text += (i == 0 ? "" : ", ") + quote(arrays[i].name);
+  }
+  return text;
+}
+
 void check_patterns(const std::vector<models::TrainableArray>& arrays, const std::vector<std::string>& patterns, const char* option) {
   for (const std::string& p : patterns) {
     if (std::none_of(arrays.begin(), arrays.end(), [&](const auto& a) { return matches(p, a.name); }))
-      throw UsageError(fmt::format("option {}: no parameter is called \"{}\" (tandem weights show lists them)", option, p));
+      throw UsageError(fmt::format("option {}: no parameter is called \"{}\"; there are {}", option, p, some_names(arrays)));
   }
 }
 

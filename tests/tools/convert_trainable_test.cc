@@ -124,6 +124,7 @@ TEST(ConvertTrainable, ANewHeadComesFromTheSeed) {
 TEST(ConvertTrainable, RefusesWhatCannotBe) {
   const TemporaryFolder folder;
   EXPECT_EQ(run_tandem({"convert", trained_network(), "-o", folder / "t.onnx", "--trainable", "--inference"}).code, 2);
+  EXPECT_EQ(run_tandem({"convert", trained_network(), "-o", folder / "t.onnx", "--seed", "3"}).code, 2);
   const Finished nothing =
       run_tandem({"convert", folder.write("m.onnx", model_bytes(one_node("Relu", 17, {{1, 3}}, {}))), "-o", folder / "t.onnx", "--trainable"});
   EXPECT_EQ(nothing.code, 3);

@@ -136,5 +136,24 @@ TEST(Train, MessagesNameTheOption) {
   expect_refused(train_words(kSoftmax, data, {"--checkpoint-every", "0", "--output", folder / "o"}), 2, "option --checkpoint-every");
 }
 
+TEST(Train, APatternThatNamesNothingIsToldTheNames) {
+  const TemporaryFolder folder;
+  const Words words = train_words(kSoftmax, make_data(folder, "x", kFive), {"--output", folder / "o", "--freeze", "nothing"});
+  expect_refused(words, 2, "no parameter is called \"nothing\"; there are \"conv1/");
+}
+
+// A schedule that runs along the whole training has another rate when its length changes; a constant one has not.
+TEST(Train, AnotherLengthOfAScheduleIsWarnedOf) {
+  const TemporaryFolder folder;
+  const std::string data = make_data(folder, "x", kFive);
+  for (const char* schedule : {"cosine", "constant"}) {
+    const std::string run = folder / schedule;
+    ASSERT_EQ(run_tandem(train_words(kSoftmax, data, {"--schedule", schedule, "--epochs", "1", "--output", run})).code, 0);
+    const Finished r = run_tandem(train_words(kSoftmax, data, {"--schedule", schedule, "--epochs", "2", "--resume", run}));
+    ASSERT_EQ(r.code, 0) << r.err;
+    EXPECT_EQ(r.err.find("made with epochs = 1") != std::string::npos, std::string(schedule) == "cosine") << r.err;
+  }
+}
+
 }  // namespace
 }  // namespace tandem::test
