@@ -21,14 +21,20 @@ namespace {
 
 bool is_h5(const std::string& file) { return file.ends_with(".h5") || file.ends_with(".hdf5") || file.ends_with(".keras"); }
 
-// The layers of a file: of an .h5 as stored, of an .onnx as Keras would store them.
-std::vector<Layer> layers_of(const std::string& file) {
+// The layers of a file: of an .h5 as stored, of an .onnx as Keras would store them, or under its own names where they are not Keras'.
+std::vector<Layer> layers_of(const std::string& file, const Console& console) {
   if (is_h5(file)) {
     auto weights = io::read_keras_h5(file);
     io::verify_digest(weights, file);
     return std::move(weights.layers);
   }
-  return with_context([&] { return file; }, [&] { return models::keras_layers(Model::from_file(file).graph()); });
+  const Model model = Model::from_file(file);
+  try {
+    return models::keras_layers(model.graph());
+  } catch (const Unsupported&) {
+    console.info(fmt::format("{}: names and shapes are the file's own, not Keras'", file));
+    return with_context([&] { return file; }, [&] { return models::own_layers(model.graph()); });
+  }
 }
 
 std::string digest_of(const Tensor& t) {
@@ -42,11 +48,11 @@ struct ShowOptions {
   bool json = false;
 };
 
-int show(const ShowOptions& o) {
+int show(const ShowOptions& o, const Console& console) {
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   std::string text;
   std::int64_t parameters = 0, tensors = 0;
-  for (const Layer& layer : layers_of(o.file)) {
+  for (const Layer& layer : layers_of(o.file, console)) {
     for (const LayerWeight& w : layer.weights) {
       const Tensor t = w.read();
       const std::string sha = digest_of(t);
@@ -125,13 +131,14 @@ struct DiffOptions {
   bool json = false;
 };
 
-// Weights by layer and word. A name that stands again gets "#2", "#3": files of nested models repeat layers' names.
+// Weights by layer and word, or by a name of the file's own that holds its layer's. A name that stands again gets "#2", "#3": files of nested models
+// repeat layers' names.
 std::vector<std::pair<std::string, LayerWeight>> named_weights(const std::vector<Layer>& layers) {
   std::vector<std::pair<std::string, LayerWeight>> named;
   std::set<std::string> taken;
   for (const Layer& layer : layers) {
     for (const LayerWeight& w : layer.weights) {
-      const std::string name = layer.name + "/" + weight_word(w.name);
+      const std::string name = w.name.starts_with(layer.name + ".") ? w.name : layer.name + "/" + weight_word(w.name);
       std::string unique = name;
       for (std::size_t n = 2; !taken.insert(unique).second; ++n) unique = fmt::format("{}#{}", name, n);
       named.emplace_back(unique, w);
@@ -153,9 +160,9 @@ double largest_difference(const Tensor& a, const Tensor& b) {
   return largest;
 }
 
-int diff(const DiffOptions& o) {
+int diff(const DiffOptions& o, const Console& console) {
   std::map<std::string, Tensor> second;
-  for (const auto& [name, weight] : named_weights(layers_of(o.b))) second.emplace(name, weight.read());
+  for (const auto& [name, weight] : named_weights(layers_of(o.b, console))) second.emplace(name, weight.read());
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   std::string text;
   const auto row = [&](const std::string& name, const std::string& what, double largest) {
@@ -164,7 +171,7 @@ int diff(const DiffOptions& o) {
     text += fmt::format("{:48} {}\n", name, what == "compared" ? fmt::format("{:.6g}", largest) : what);
   };
   bool equal = true;
-  for (const auto& [name, weight] : named_weights(layers_of(o.a))) {
+  for (const auto& [name, weight] : named_weights(layers_of(o.a, console))) {
     const auto other = second.extract(name);
     if (other.empty()) {
       row(name, "only in the first", NAN);
@@ -209,7 +216,7 @@ Command weights_command() {
                                    o.positional("FILE", s->file, "an .h5 or .onnx file");
                                    o.flag("--json", s->json, "print a JSON list");
                                  },
-                                 [s](const Console&) { return show(*s); },
+                                 [s](const Console& c) { return show(*s, c); },
                                  {}});
   weights.subcommands.push_back({"save",
                                  "Writes the weights of a model as Keras stores them.",
@@ -243,7 +250,7 @@ Command weights_command() {
                                    o.positional("B", d->b, "an .h5 or .onnx file");
                                    o.flag("--json", d->json, "print a JSON list");
                                  },
-                                 [d](const Console&) { return diff(*d); },
+                                 [d](const Console& c) { return diff(*d, c); },
                                  {}});
   return weights;
 }
