@@ -25,6 +25,8 @@ class Dataset {
   // Names of the classes in index order; empty where the set has numbers alone.
   virtual const std::vector<std::string>& class_names() const = 0;
   virtual std::int64_t sample_size() const = 0;  // floats of one sample
+  // Folders that are no classes, as they hold no image: to be told.
+  virtual std::vector<std::string> empty_classes() const { return {}; }
 
   // For training. Where samples are images that go through the record: the decoded image of sample i, to be changed before. image() may be called
   // from several threads at once and throws as load().
@@ -57,7 +59,8 @@ struct DatasetOptions {
 // may hold sample_weight. Byte images (uint8, H x W, H x W x 1 or H x W x 3) go
 // through `preprocess`. Throws InvalidData, naming the sample where a label is no class (with options.labels: none of them).
 // Targets of lists that are numbers stand behind the path, the same number of them on each line (`path 0 1 1`, CSV `path,0,1,1`); a line with others
-// is refused by its number. Names of such columns come from CSV's header. Class folders have no numbers.
+// is refused by its number. Names of such columns come from CSV's header. Class folders have no numbers; of a set that measures their names may be
+// some of options.labels.
 std::unique_ptr<Dataset> open_dataset(const std::string& path, const DatasetOptions& options);
 
 // True when `path` is a folder with class folders in root/train and root/val: the latter is for validation.

@@ -21,7 +21,8 @@ struct ListTargets {
   std::vector<std::int64_t> classes;
   std::vector<float> values;
   std::int64_t width = 0;
-  std::vector<std::string> names;  // of the classes or the values; none where they are numbers
+  std::vector<std::string> names;       // of the classes or the values; none where they are numbers
+  std::vector<std::string> empty = {};  // folders that are no classes
 };
 
 class ImageFiles final : public Dataset {
@@ -48,6 +49,7 @@ class ImageFiles final : public Dataset {
   std::string name(std::int64_t i) const override { return paths_[static_cast<std::size_t>(i)]; }
   const std::vector<std::string>& class_names() const override { return targets_.width > 0 ? no_names_ : targets_.names; }
   std::int64_t sample_size() const override { return preprocess_.sample_size(); }
+  std::vector<std::string> empty_classes() const override { return targets_.empty; }
 
  private:
   const std::vector<std::string> paths_;
@@ -170,13 +172,27 @@ ListTargets targets_of(const Listing& list, const DatasetOptions& o) {
   return by_words(list, o.labels);
 }
 
+// Folders that are all among the known classes are these: a class may be missing from a set that measures.
+void take_known_classes(ClassFolders& folders, std::span<const std::string> known) {
+  std::vector<std::int64_t> places;
+  for (const std::string& name : folders.classes) {
+    const auto at = std::find(known.begin(), known.end(), name);
+    if (at == known.end()) return;
+    places.push_back(at - known.begin());
+  }
+  for (std::int64_t& c : folders.class_index) c = places[static_cast<std::size_t>(c)];
+  folders.classes.assign(known.begin(), known.end());
+}
+
 }  // namespace
 
 std::unique_ptr<Dataset> open_class_folders(const std::string& path, const DatasetOptions& o) {
   need_preprocess(o, path);
   if (o.targets == Targets::kValues) throw InvalidData(fmt::format("{} holds class folders, expected numbers as targets", quote_whole(path)));
   ClassFolders folders = list_class_folders(path, o.natural_order, o.part == Part::kTraining ? "train" : "val");
-  return std::make_unique<ImageFiles>(std::move(folders.paths), ListTargets{std::move(folders.class_index), {}, 0, std::move(folders.classes)}, o);
+  if (o.part == Part::kMeasuring) take_known_classes(folders, o.labels);
+  ListTargets targets{std::move(folders.class_index), {}, 0, std::move(folders.classes), std::move(folders.empty)};
+  return std::make_unique<ImageFiles>(std::move(folders.paths), std::move(targets), o);
 }
 
 // Labels are class indices on every line, names, or numbers.

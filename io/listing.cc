@@ -135,7 +135,10 @@ ClassFolders list_class_folders(const std::string& given, bool natural_order, co
   if (natural_order) std::stable_sort(names.begin(), names.end(), natural_less);
   for (const std::string& name : names) {
     const auto files = images_below(root + "/" + name, true);
-    if (files.empty()) continue;
+    if (files.empty()) {
+      if (!name.starts_with('.')) all.empty.push_back(name);
+      continue;
+    }
     for (const std::string& file : files) {
       all.paths.push_back(root + "/" + name + "/" + file);
       all.class_index.push_back(static_cast<std::int64_t>(all.classes.size()));

@@ -33,6 +33,7 @@ struct ClassFolders {
   std::vector<std::string> classes;
   std::vector<std::string> paths;         // full, sorted by class then bytewise
   std::vector<std::int64_t> class_index;  // of each path
+  std::vector<std::string> empty;         // folders without an image: no classes; hidden ones are not told
 };
 ClassFolders list_class_folders(const std::string& root, bool natural_order, const std::string& part = "val");
 

@@ -166,7 +166,7 @@ int run(const Options& o, const Console& console) {
   if (first > 0) console.info(fmt::format("going on after {} of {} files", first, total));
   const auto start = Clock::now();
   const io::DecodeOptions decode{.exif_orientation = o.exif, .limits = {}};
-  std::int64_t shown = first;
+  std::int64_t shown = first, not_numbers = 0;
   classifier.for_each(
       first, total, o.batch, static_cast<int>(o.workers),
       [&](std::int64_t i, std::span<float> out) { io::apply(p, io::load_image(inputs.full(static_cast<std::size_t>(i)), decode), out); },
@@ -176,6 +176,7 @@ int run(const Options& o, const Console& console) {
         if (item.error.empty()) {
           const auto [label, value] = write_row(writer, path, item.scores, k, labels);
           report.row(input, label, value);
+          not_numbers += std::any_of(item.scores.begin(), item.scores.end(), [](float v) { return std::isnan(v); });
         } else {
           writer.failure(path, one_line(item.error));
           report.failure(input, one_line(item.error));
@@ -188,6 +189,7 @@ int run(const Options& o, const Console& console) {
       });
   writer.finish();
   const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  if (not_numbers > 0) console.warn(fmt::format("the network's answer to {} of {} images is or has NaN", not_numbers, total - first));
   const std::size_t failed = writer.failed();
   console.info(fmt::format("{} images, {} failed, {:.1f} img/s", total - static_cast<std::int64_t>(failed), failed,
                            static_cast<double>(total - first) / std::max(seconds, 1e-9)));

@@ -30,6 +30,16 @@ struct Data {
   std::vector<std::int64_t> training_subset, validation_subset;  // of one set that is split
 };
 
+void check_classes(const io::Dataset& training, const io::Dataset& validation) {
+  const auto &mine = training.class_names(), &theirs = validation.class_names();
+  if (mine == theirs) return;
+  for (const std::string& name : theirs) {
+    if (std::find(mine.begin(), mine.end(), name) == mine.end())
+      throw InvalidData(fmt::format("the validation data has the class {}, the training data has not", quote_whole(name)));
+  }
+  throw InvalidData(fmt::format("the validation data has {} classes, the training data {}", theirs.size(), mine.size()));
+}
+
 Data open_data(const TrainOptions& o, const Graph& graph, const io::Preprocess& p) {
   io::DatasetOptions options{.preprocess = p, .natural_order = o.preprocess.class_order == "natural", .exif_orientation = o.exif};
   options.part = io::Part::kTraining;
@@ -52,8 +62,7 @@ Data open_data(const TrainOptions& o, const Graph& graph, const io::Preprocess& 
     data.training_subset = std::move(split.training);
     data.validation_subset = std::move(split.validation);
   }
-  if (data.validation && data.validation->class_names() != data.training->class_names())
-    throw InvalidData("the classes of the validation data are not those of the training data");
+  if (data.validation) check_classes(*data.training, *data.validation);
   if (data.validation && data.validation->value_names() != data.training->value_names())
     throw InvalidData("the columns of the validation data are not called as those of the training data");
   return data;
@@ -192,6 +201,7 @@ int run(TrainOptions& o, const Console& console) {
   if (model.inputs.size() != 1) throw Unsupported(fmt::format("the network has {} inputs, expected one that takes the samples", model.inputs.size()));
   const io::Preprocess p = resolve_preprocess(model, o.preprocess, console);
   const Data data = open_data(o, model, p);
+  say_empty_classes(*data.training, o.data, console);
   const DataClasses classes = classes_of(*data.training, data.loss.kind);
   const auto seed = static_cast<std::uint64_t>(o.run.seed);
   model.metadata["tandem.preprocess"] = io::to_json(p);

@@ -7,6 +7,7 @@
 
 #include "io/dataset.h"
 #include "runtime/graph/graph.h"
+#include "tools/console.h"
 #include "tools/option_set.h"
 
 namespace tandem::cli {
@@ -42,5 +43,8 @@ struct LossChoice {
 // `word`: the option. `data`: opened with targets_for(word). With `may_change_end` a softmax is no reason against several classes at once or
 // numbers: train takes another end then. Throws InvalidData naming the sample whose target the loss cannot take, and where nothing fits.
 LossChoice choose_loss(const Graph&, const io::Dataset& data, const std::string& word, bool may_change_end);
+
+// Warns of folders that are no classes, as they hold no image.
+void say_empty_classes(const io::Dataset&, const std::string& path, const Console&);
 
 }  // namespace tandem::cli

@@ -145,6 +145,23 @@ TEST_F(DatasetTest, ClassFolders) {
   EXPECT_SAYS(error(folder_ / "set", {}), "preprocessing record");
 }
 
+// A set that measures may lack a class; one that trains says what the classes are.
+TEST_F(DatasetTest, ClassFoldersAmongKnownClasses) {
+  image("set/b/1.png", 10);
+  image("set/d/2.png", 20);
+  const Names known = {"a", "b", "c", "d"};
+  DatasetOptions o = plain(2, 2);
+  o.labels = known;
+  auto set = open_dataset(folder_ / "set", o);
+  EXPECT_EQ(set->class_names(), known);
+  EXPECT_EQ(labels_of(*set), (Indices{1, 3}));
+  o.part = Part::kTraining;
+  EXPECT_EQ(open_dataset(folder_ / "set", o)->class_names(), (Names{"b", "d"}));
+  image("set/e/3.png", 30);
+  o.part = Part::kMeasuring;
+  EXPECT_EQ(open_dataset(folder_ / "set", o)->class_names(), (Names{"b", "d", "e"}));
+}
+
 TEST_F(DatasetTest, ADamagedImageIsFoundByLoad) {
   image("set/a/good.png", 1);
   folder_.write("set/a/bad.png", "\x89PNG\r\n\x1a\n and no more");

@@ -103,6 +103,7 @@ TEST_F(ListingTest, ClassFolders) {
   EXPECT_EQ(plain.classes, (Names{"class10", "class2"}));
   EXPECT_EQ(plain.paths, (Names{folder_ / "class10/a.png", folder_ / "class2/a.png", folder_ / "class2/b.png", folder_ / "class2/deep/a.png"}));
   EXPECT_EQ(plain.class_index, (std::vector<std::int64_t>{0, 1, 1, 1}));
+  EXPECT_EQ(plain.empty, Names{"empty"});
   EXPECT_EQ(list_class_folders(folder_.path(), true).classes, (Names{"class2", "class10"}));
   EXPECT_TRUE(has_class_folders(folder_.path()));
   EXPECT_FALSE(has_class_folders(folder_ / "empty"));

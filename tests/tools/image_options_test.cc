@@ -66,6 +66,18 @@ TEST_F(ImageOptions, ClassesAndLayersContradictEachOther) {
   EXPECT_TRUE(read_text(folder_ / "rows.csv").starts_with("path,feature1,feature2,feature3\n"));
 }
 
+TEST_F(ImageOptions, AnswersThatAreNoNumbersAreCounted) {
+  OnnxModel m;
+  m.graph.inputs = {value_bytes("x", 1, {-1, 3, 5, 5})};
+  m.graph.nodes = {
+      {"Sub", {"x", "grey"}, {"above"}}, {"Sqrt", {"above"}, {"root"}}, {"GlobalAveragePool", {"root"}, {"mean"}}, {"Flatten", {"mean"}, {"y"}}};
+  m.graph.initializers = {float_tensor("grey", {1}, {100})};
+  m.graph.outputs = {value_bytes("y", 1, {-1, 3})};
+  const Finished r = predict(folder_.write("m.onnx", model_bytes(m)));
+  EXPECT_EQ(r.code, 0);
+  EXPECT_NE(r.err.find("2 of 4 images"), std::string::npos) << r.err;
+}
+
 TEST_F(ImageOptions, ASecondOutputIsNamed) {
   const Finished r = predict(network(false, true));
   EXPECT_EQ(r.code, 0) << r.err;

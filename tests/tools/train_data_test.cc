@@ -87,8 +87,10 @@ TEST(TrainData, DamagedFilesStopTheRunOrAreNamedAndCounted) {
   make_images(folder, "val", 6);
   for (const char* name : {"set/b/4.png", "val/a/3.png"}) folder.write(name, read_text(folder / name).substr(0, 300));
   const Words run = {"--batch-size", "4", "--epochs", "2", "--val-data", folder / "val"};
+  fs::create_directories(folder / "set/d");
   const Finished stopped = train(folder, "set", "stopped", run);
   EXPECT_EQ(stopped.code, 4) << stopped.err;
+  EXPECT_NE(stopped.err.find("no image in \"d\""), std::string::npos) << stopped.err;
   EXPECT_NE(stopped.err.find("set/b/4.png"), std::string::npos) << stopped.err;
   std::string weights;
   for (const char* devices : {"cpu", "cpu:3"}) {
