@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kX = 0, kDy = 1;
 constexpr std::int64_t kMostPositions = 384;                       // of a block: a panel of columns and a tile's rows stay in L1
-constexpr std::int64_t kMostRows = 128;                            // outputs of a task: its transposed dY stays in L2
+constexpr std::int64_t kMostRows = 192;                            // outputs of a task: its transposed dY stays in L2
 constexpr std::int64_t kColumnsAtOnce = 64;                        // gathered at a time
 constexpr std::int64_t kRowsOnTiles = 384, kColumnsOnTiles = 256;  // tiles are fast beside what it takes to gather for them
 constexpr std::int64_t kMostPartFloats = 1 << 20;                  // of all parts' sums together
@@ -39,7 +39,9 @@ struct Job : Window3 {
 
 struct Task {
   std::int64_t group, row, rows, first_panel, last_panel, first_position, last_position;
-  float* dw;  // of the group's first output
+  float* dw;                          // of the group's first output
+  std::int64_t first = 0, count = 0;  // positions of the block
+  std::int64_t tabled = -1;           // tap that the table of pixels is for
 };
 
 Task task_of(const Job& j, const KernelArgs& k, int task) {
@@ -75,38 +77,38 @@ void point_at_pixels(const Job& j, const std::byte* x, std::int64_t tap, std::in
 }
 
 // Panels [first_panel, last_panel) of X as [panel][position][column], `depth` positions each.
-void gather_panels(const Job& j, const KernelArgs& k, const Task& t, std::int64_t first_panel, std::int64_t last_panel, std::int64_t first,
-                   std::int64_t count, std::int64_t depth, float* panels) {
+void gather_panels(const Job& j, const KernelArgs& k, Task& t, std::int64_t first_panel, std::int64_t last_panel, std::int64_t depth, float* panels) {
   auto* table = reinterpret_cast<const void**>(k.scratch + j.table_at);
   const auto* x = static_cast<const std::byte*>(k.in[kX]);
   const std::int64_t width = j.width(), begin = first_panel * width, end = std::min(j.columns(), last_panel * width);
   for (std::int64_t column = begin; column < end;) {
     const std::int64_t tap = column / j.channels, stop = std::min(end, (tap + 1) * j.channels);
-    point_at_pixels(j, x, tap, first, count, table);
-    gather_rows(j.type, table, t.group * j.channels + column % j.channels, count, stop - column, column % width,
+    if (tap != t.tabled) point_at_pixels(j, x, tap, t.first, t.count, table);
+    t.tabled = tap;
+    gather_rows(j.type, table, t.group * j.channels + column % j.channels, t.count, stop - column, column % width,
                 panels + (column / width - first_panel) * depth * width, width, depth * width);
     column = stop;
   }
   if (const std::int64_t lane = end % width; lane != 0) {  // columns past the last
     float* to = panels + (end / width - first_panel) * depth * width;
-    for (std::int64_t i = 0; i < count; ++i) std::fill(to + i * width + lane, to + (i + 1) * width, 0.0f);
+    for (std::int64_t i = 0; i < t.count; ++i) std::fill(to + i * width + lane, to + (i + 1) * width, 0.0f);
   }
 }
 
 // Zeros behind the last position of a short block: tiles always run over the whole depth.
-void fill_up(const Job& j, const Task& t, std::int64_t panels, std::int64_t count, float* a, float* gathered) {
-  for (std::int64_t r = 0; r < t.rows; ++r) std::fill(a + r * j.a_stride + count, a + r * j.a_stride + j.depth, 0.0f);
+void fill_up(const Job& j, const Task& t, std::int64_t panels, float* a, float* gathered) {
+  for (std::int64_t r = 0; r < t.rows; ++r) std::fill(a + r * j.a_stride + t.count, a + r * j.a_stride + j.depth, 0.0f);
   for (std::int64_t p = 0; p < panels; ++p) {
     float* panel = gathered + p * j.depth * j.width();
-    std::fill(panel + count * j.width(), panel + j.depth * j.width(), 0.0f);
+    std::fill(panel + t.count * j.width(), panel + j.depth * j.width(), 0.0f);
   }
 }
 
-void run_panels(const Job& j, const KernelArgs& k, const Task& t, std::int64_t panel, std::int64_t first, std::int64_t count) {
-  const std::int64_t last_panel = std::min(t.last_panel, panel + j.group_panels), depth = j.product.amx ? j.depth : count, width = j.width();
+void run_panels(const Job& j, const KernelArgs& k, Task& t, std::int64_t panel) {
+  const std::int64_t last_panel = std::min(t.last_panel, panel + j.group_panels), depth = j.product.amx ? j.depth : t.count, width = j.width();
   auto* a = reinterpret_cast<float*>(k.scratch);
   auto* gathered = reinterpret_cast<float*>(k.scratch + j.panels_at);
-  gather_panels(j, k, t, panel, last_panel, first, count, depth, gathered);
+  gather_panels(j, k, t, panel, last_panel, depth, gathered);
   GemmBlock g;
   g.rows = t.rows;
   g.segment_depth = depth;
@@ -117,12 +119,12 @@ void run_panels(const Job& j, const KernelArgs& k, const Task& t, std::int64_t p
   float* dw = t.dw + t.row * j.columns() + panel * width;
   g.c = dw;
   g.c_stride = j.columns();
-  if (first != t.first_position) {
+  if (t.first != t.first_position) {
     g.residual = dw;
     g.residual_stride = j.columns();
   }
   if (!j.product.amx) return j.product.run(g, gathered, nullptr);
-  if (count < depth) fill_up(j, t, g.last_panel, count, a, gathered);
+  if (t.count < depth) fill_up(j, t, g.last_panel, a, gathered);
   std::byte* packed = k.scratch + j.packed_at;
   for (std::int64_t p = 0; p < g.last_panel; ++p) {
     pack_tiles(gathered + p * depth * width, depth, j.product.parts,
@@ -132,13 +134,15 @@ void run_panels(const Job& j, const KernelArgs& k, const Task& t, std::int64_t p
 }
 
 void run_task(const Job& j, const KernelArgs& k, int task) {
-  const Task t = task_of(j, k, task);
+  Task t = task_of(j, k, task);
   const auto* dy = static_cast<const std::byte*>(k.in[kDy]);
-  for (std::int64_t first = t.first_position; first < t.last_position; first += j.depth) {
-    const std::int64_t count = std::min(j.depth, t.last_position - first), from = first * j.dy_pitch + t.group * j.outputs + t.row;
-    transpose_rows(j.type, dy + static_cast<std::size_t>(from) * size_of(j.type), j.dy_pitch, count, t.rows, reinterpret_cast<float*>(k.scratch),
+  for (t.first = t.first_position; t.first < t.last_position; t.first += j.depth) {
+    t.count = std::min(j.depth, t.last_position - t.first);
+    t.tabled = -1;
+    const std::int64_t from = t.first * j.dy_pitch + t.group * j.outputs + t.row;
+    transpose_rows(j.type, dy + static_cast<std::size_t>(from) * size_of(j.type), j.dy_pitch, t.count, t.rows, reinterpret_cast<float*>(k.scratch),
                    j.a_stride);
-    for (std::int64_t p = t.first_panel; p < t.last_panel; p += j.group_panels) run_panels(j, k, t, p, first, count);
+    for (std::int64_t p = t.first_panel; p < t.last_panel; p += j.group_panels) run_panels(j, k, t, p);
   }
 }
 
