@@ -18,10 +18,11 @@ import sys
 import venv
 
 PINNED = ["onnxruntime==1.32.0", "openvino==2026.4.1", "onnx==1.23.2", "numpy==2.4.6"]
-PINNED_TRAIN = ["torch==2.15.0", "onnx==1.23.2", "numpy==2.4.6"]
+PINNED_TORCH = ["torch==2.15.0", "onnx==1.23.2", "numpy==2.4.6"]
+PINNED_KERAS = ["tensorflow-cpu==2.21.0", "keras==3.15.1", "numpy==2.4.6"]
 MODELS = ["xception", "resnet50", "mobilenetv2"]
 HERE = os.path.dirname(os.path.abspath(__file__))
-TRAIN_PEERS = {"f32": ["torch"], "bf16": ["torch"]}
+TRAIN_PEERS = {"f32": ["torch", "keras"], "bf16": ["torch", "keras"]}
 PEERS = {"f32": ["onnxruntime", "openvino", "openvino-streams"], "bf16": ["openvino", "openvino-streams"]}
 
 
@@ -31,7 +32,7 @@ def arguments():
                    default=os.path.join(HERE, "../../build/release/bin/tandem"))
     p.add_argument("--cache", default=os.path.join(os.environ.get("XDG_CACHE_HOME", os.path.expanduser("~/.cache")), "tandem-bench"),
                    help="folder of the venv and the networks (default: %(default)s)")
-    p.add_argument("--mode", default="infer", choices=["infer", "train"], help="train: a step of momentum SGD beside PyTorch's")
+    p.add_argument("--mode", default="infer", choices=["infer", "train"], help="train: a step of momentum SGD beside PyTorch's and Keras' on TensorFlow")
     p.add_argument("--models", nargs="+", default=MODELS, choices=MODELS)
     p.add_argument("--batches", nargs="+", type=int, default=[8, 1])
     p.add_argument("--precisions", nargs="+", default=["f32", "bf16x3", "bf16"], choices=["f32", "bf16x3", "bf16"], help="of tandem")
@@ -39,6 +40,7 @@ def arguments():
     p.add_argument("--rounds", type=int, default=8, help="pairs for each case (default: %(default)s)")
     p.add_argument("--seconds", type=float, default=4, help="of measuring in each process (default: %(default)s)")
     p.add_argument("--no-streams", action="store_true", help="leave out OpenVINO's variant with one stream a thread")
+    p.add_argument("--no-keras", action="store_true", help="leave Keras out of --mode train (TensorFlow takes 2 GB of disk)")
     p.add_argument("--no-devices", action="store_true", help="leave out two one-thread devices against one")
     p.add_argument("--json", help="file for all figures")
     return p.parse_args()
@@ -58,13 +60,19 @@ def python_with(cache, name, packages):
     return python
 
 
-def prepare(cache, models, mode):
-    """The peers' python; the models' files are there afterwards."""
-    python = python_with(cache, "venv", PINNED)
-    missing = [m for m in models if not os.path.exists(os.path.join(cache, "models", m + ".onnx"))]
+def prepare(args):
+    """A python for each kind of peer; the models' files are there afterwards."""
+    python = python_with(args.cache, "venv", PINNED)
+    folder = os.path.join(args.cache, "models")
+    missing = [m for m in args.models if not os.path.exists(os.path.join(folder, m + ".onnx"))]
     if missing:
-        subprocess.run([python, os.path.join(HERE, "models.py"), os.path.join(cache, "models"), *missing], check=True)
-    return python_with(cache, "venv-train", PINNED_TRAIN) if mode == "train" else python
+        subprocess.run([python, os.path.join(HERE, "models.py"), folder, *missing], check=True)
+    if args.mode == "infer":
+        return {kind: python for kind in PEERS["f32"]}
+    pythons = {"torch": python_with(args.cache, "venv-train", PINNED_TORCH)}
+    if not args.no_keras:
+        pythons["keras"] = python_with(args.cache, "venv-keras", PINNED_KERAS)
+    return pythons
 
 
 def last_object(command):
@@ -79,7 +87,7 @@ def last_object(command):
 class Peer:
     def __init__(self, args, python, kind, model, batch, precision):
         self.label = f"{kind} {precision}"
-        script = ["torch_peer.py"] if kind == "torch" else ["peer.py", kind]
+        script = ["peer.py", kind] if args.mode == "infer" else [f"{kind}_peer.py"]
         self.command = [python, os.path.join(HERE, script[0]), *script[1:], model, str(batch), str(args.threads), precision, str(args.seconds)]
 
     def run(self):
@@ -177,10 +185,11 @@ def cpu():
 
 def main():
     args = arguments()
-    python = prepare(args.cache, args.models, args.mode)
+    pythons = prepare(args)
+    pinned = PINNED if args.mode == "infer" else PINNED_TORCH + ([] if args.no_keras else PINNED_KERAS)
     alone = args.tandem == "none"
     print(f"{cpu()}; {args.threads} threads, {args.rounds} rounds of {args.seconds:g} s; load before: {os.getloadavg()[0]:.1f}")
-    print("peers:", ", ".join(PINNED if args.mode == "infer" else PINNED_TRAIN))
+    print("peers:", ", ".join(pinned))
     everything = {}
     for model in args.models:
         path = os.path.join(args.cache, "models", model + ".onnx")
@@ -191,8 +200,8 @@ def main():
                 ours = [p for p in wanted if (p == "bf16") == (kind == "bf16")]
                 if not ours:
                     continue
-                names = [n for n in names if not (n.endswith("streams") and (args.no_streams or batch == 1))]
-                peers = [Peer(args, python, n, path, batch, kind) for n in names]
+                names = [n for n in names if n in pythons and not (n.endswith("streams") and (args.no_streams or batch == 1))]
+                peers = [Peer(args, pythons[n], n, path, batch, kind) for n in names]
                 runners += peers
                 if not alone:
                     mine = [Tandem(args, path, batch, p) for p in ours]
@@ -211,7 +220,7 @@ def main():
     print(f"load after: {os.getloadavg()[0]:.1f}")
     if args.json:
         with open(args.json, "w") as f:
-            json.dump({"cpu": cpu(), "peers": PINNED, "threads": args.threads, "results": everything}, f, indent=1)
+            json.dump({"cpu": cpu(), "peers": pinned, "threads": args.threads, "results": everything}, f, indent=1)
 
 
 if __name__ == "__main__":
