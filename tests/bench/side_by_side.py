@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""tandem beside ONNX Runtime and OpenVINO on this machine: A B A B in fresh processes, best against best.
+"""tandem beside ONNX Runtime and OpenVINO, or (--mode train) PyTorch and Keras on TensorFlow: A B A B in fresh processes, best against best.
 
 Makes its own venv (pinned peers from PyPI) and its own networks (models.py) in a cache folder on the first run. Not part of CI: it needs
 the network once, and minutes. Only ratios of interleaved runs mean anything; a busy neighbour makes single runs worthless, so each case is
