@@ -395,6 +395,7 @@ void ShardGroup::take_outputs(std::span<Shard> shards, std::size_t segment, Flat
       std::memcpy(const_cast<std::byte*>(row(all, s.first)), s.output(o), row_bytes(all) * static_cast<std::size_t>(s.samples));
   };
   const auto& outputs = shards[0].plan->training.outputs;
+  std::vector<std::size_t> gradients;
   for (std::size_t o = 0; o < outputs.size(); ++o) {
     if (plan.outputs_at[o].segment != segment) continue;
     switch (outputs[o].kind) {
@@ -405,7 +406,7 @@ void ShardGroup::take_outputs(std::span<Shard> shards, std::size_t segment, Flat
         take_rows(result.prediction, o);
         break;
       case TrainingOutput::Kind::kGradient:
-        add_gradients_of(shards, o, sums.data(outputs[o].index));
+        gradients.push_back(o);
         break;
       case TrainingOutput::Kind::kMoments:
         for (const Shard& s : shards) {
@@ -415,16 +416,31 @@ void ShardGroup::take_outputs(std::span<Shard> shards, std::size_t segment, Flat
         break;
     }
   }
+  add_gradients(shards, gradients, sums);
 }
 
-void ShardGroup::add_gradients_of(std::span<Shard> shards, std::size_t output, float* to) {
-  const std::int64_t size = shards[0].plan->plan.outputs[output].size();
-  pool_.parallel_for(static_cast<int>((size + kAddedAtOnce - 1) / kAddedAtOnce), [&](int, int part) {
-    const std::int64_t first = part * kAddedAtOnce;
+// All gradients that a segment gave in one go; few numbers at once are added sooner than a thread wakes.
+void ShardGroup::add_gradients(std::span<Shard> shards, std::span<const std::size_t> gradients, FlatArrays& sums) {
+  struct Piece {
+    std::size_t output;
+    std::int64_t first, count;
+  };
+  std::vector<Piece> pieces;
+  std::int64_t all = 0;
+  for (const std::size_t o : gradients) {
+    const std::int64_t size = shards[0].plan->plan.outputs[o].size();
+    for (std::int64_t first = 0; first < size; first += kAddedAtOnce) pieces.push_back({o, first, std::min(kAddedAtOnce, size - first)});
+    all += size;
+  }
+  const auto add_piece = [&](int, int i) {
+    const Piece& p = pieces[static_cast<std::size_t>(i)];
     std::vector<const float*> parts;
-    for (const Shard& s : shards) parts.push_back(reinterpret_cast<const float*>(s.output(output)) + first);
-    add_tree(parts, std::min(kAddedAtOnce, size - first), to + first);
-  });
+    for (const Shard& s : shards) parts.push_back(reinterpret_cast<const float*>(s.output(p.output)) + p.first);
+    add_tree(parts, p.count, sums.data(shards[0].plan->training.outputs[p.output].index) + p.first);
+  };
+  const int count = static_cast<int>(pieces.size());
+  if (all * std::ssize(shards) > kAddedAtOnce) return pool_.parallel_for(count, add_piece);
+  for (int i = 0; i < count; ++i) add_piece(0, i);
 }
 
 void ShardGroup::update_statistics(bool unbiased_variance) {

@@ -113,7 +113,7 @@ class ShardGroup {
   void count_use(std::span<const Shard> shards);
   void merge_syncs(std::span<Shard> shards, std::size_t segment);
   void take_outputs(std::span<Shard> shards, std::size_t segment, FlatArrays& sums, BatchResult& result);
-  void add_gradients_of(std::span<Shard> shards, std::size_t output, float* to);
+  void add_gradients(std::span<Shard>, std::span<const std::size_t> gradients, FlatArrays& sums);
 
   const std::shared_ptr<const Graph> graph_;
   TrainingOptions training_;
