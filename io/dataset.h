@@ -25,7 +25,7 @@ class Dataset {
   // Names of the classes in index order; empty where the set has numbers alone.
   virtual const std::vector<std::string>& class_names() const = 0;
   virtual std::int64_t sample_size() const = 0;  // floats of one sample
-  // Folders that are no classes, as they hold no image: to be told.
+  // Class folders that hold no image: to be told.
   virtual std::vector<std::string> empty_classes() const { return {}; }
 
   // For training. Where samples are images that go through the record: the decoded image of sample i, to be changed before. image() may be called

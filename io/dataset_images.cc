@@ -22,7 +22,7 @@ struct ListTargets {
   std::vector<float> values;
   std::int64_t width = 0;
   std::vector<std::string> names;       // of the classes or the values; none where they are numbers
-  std::vector<std::string> empty = {};  // folders that are no classes
+  std::vector<std::string> empty = {};  // class folders without an image
 };
 
 class ImageFiles final : public Dataset {

@@ -33,12 +33,13 @@ bool holds_weights(const std::vector<std::int32_t>& producer, const Graph& graph
   return adds_bias(producer, graph, node, i);
 }
 
-std::string layer_of(const std::string& name) {
-  const std::size_t end = name.find_last_of("./");
-  return end == std::string::npos ? name : name.substr(0, end);
-}
-
 }  // namespace
+
+ArrayName name_of_array(const std::string& in_file) {
+  if (const auto parsed = parse_parameter_name(in_file)) return {parsed->layer + '/' + parsed->word, parsed->layer};
+  const std::size_t end = in_file.find_last_of("./");
+  return {in_file, end == std::string::npos ? in_file : in_file.substr(0, end)};
+}
 
 std::vector<TrainableArray> trainable_arrays(const Graph& graph) {
   const auto producer = producers(graph);
@@ -51,11 +52,10 @@ std::vector<TrainableArray> trainable_arrays(const Graph& graph) {
       const ValueId id = node.inputs[i];
       if (id == kNoValue || !graph.value(id).known() || graph.value(id).constant.dtype() != DType::kF32) continue;
       if (!holds_weights(producer, graph, node, i) || !seen.insert(id).second) continue;
+      const ArrayName called = name_of_array(graph.value(id).name);
       TrainableArray made;
-      const std::string& own = graph.value(id).name;
-      const auto parsed = parse_parameter_name(own);
-      made.name = parsed ? parsed->layer + '/' + parsed->word : own;
-      made.layer = parsed ? parsed->layer : layer_of(own);
+      made.name = called.name;
+      made.layer = called.layer;
       made.value = id;
       made.is_kernel = (is_product(node.op) && i == 1) || node.op == "Gather" || (node.op == "MatMul" && i == 0);
       const auto norm = std::find_if(norms.begin(), norms.end(), [&](const BatchNormLayer& l) { return l.node == n; });

@@ -10,11 +10,17 @@
 
 namespace tandem::models {
 
+// What an array is called here, and its layer, by its name in the file.
+struct ArrayName {
+  std::string name;   // "conv1/kernel" where it is named so by Keras, else as it stands
+  std::string layer;  // "conv1"; names without a word of Keras: up to the last '.' or '/'
+};
+ArrayName name_of_array(const std::string& in_file);
+
 // A constant that an operator takes as weights: kernels of products, biases, scales and shifts of normalisations, slopes, embeddings. Constants that
 // stand in arithmetic (scalings of pixels) are none.
 struct TrainableArray {
-  std::string name;   // "conv1/kernel" where the constant is named so, else its own name
-  std::string layer;  // "conv1"; names without a word of Keras: up to the last '.' or '/'
+  std::string name, layer;  // as name_of_array() says
   ValueId value = kNoValue;
   bool is_kernel = false;        // what L2 counts
   std::int32_t batch_norm = -1;  // index into batch_norm_layers() (runtime/graph/training.h) where it is gamma or beta of one

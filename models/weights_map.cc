@@ -11,7 +11,6 @@
 #include "models/layer_order.h"
 #include "models/trainable.h"
 #include "runtime/base/error.h"
-#include "runtime/graph/training.h"
 
 namespace tandem::models {
 namespace {
@@ -169,19 +168,16 @@ std::vector<Layer> keras_layers(const Graph& graph) {
 std::vector<Layer> own_layers(const Graph& graph) {
   std::vector<Layer> layers;
   std::map<std::string, std::size_t> places;
-  const auto add = [&](const std::string& layer, const std::string& name, ValueId id) {
-    const auto [at, fresh] = places.emplace(layer, layers.size());
-    if (fresh) layers.push_back({layer, {}});
-    const Tensor& c = graph.value(id).constant;
-    layers[at->second].weights.push_back({name, c.dtype(), c.shape(), [c] { return c.made(); }});
-  };
-  const auto norms = batch_norm_layers(graph);
-  for (const TrainableArray& a : trainable_arrays(graph)) {
-    add(a.layer, a.name, a.value);
-    if (a.batch_norm < 0) continue;
-    const BatchNormLayer& norm = norms[static_cast<std::size_t>(a.batch_norm)];
-    if (a.value != norm.beta) continue;
-    for (const ValueId id : {norm.statistics.mean, norm.statistics.variance}) add(a.layer, graph.value(id).name, id);
+  std::set<ValueId> seen;
+  for (const Node& node : graph.nodes) {
+    for (const ValueId id : node.inputs) {
+      if (id == kNoValue || !graph.value(id).known() || !seen.insert(id).second) continue;
+      const ArrayName called = name_of_array(graph.value(id).name);
+      const auto [at, fresh] = places.emplace(called.layer, layers.size());
+      if (fresh) layers.push_back({called.layer, {}});
+      const Tensor& c = graph.value(id).constant;
+      layers[at->second].weights.push_back({called.name, c.dtype(), c.shape(), [c] { return c.made(); }});
+    }
   }
   return layers;
 }

@@ -28,8 +28,8 @@ std::vector<ParameterLayer> parameter_layers(const Graph&);
 // The graph's weights as Keras 2 names and stores them, for io/keras_h5.h. The tensors are made when they are read.
 std::vector<Layer> keras_layers(const Graph&);
 
-// What can be trained (trainable.h) and batch norms' statistics, named and stored as the file has them: to look at and to compare, for networks that
-// keras_layers() refuses too. The names are those that `train --freeze` takes.
+// Every constant that a node takes, in the order of the nodes, named and stored as the file has it: to look at and to compare, for networks that
+// keras_layers() refuses too. Where it can be trained, `train --freeze` takes it by this name.
 std::vector<Layer> own_layers(const Graph&);
 
 enum class Match { kAuto, kName, kOrder };

@@ -202,6 +202,7 @@ int run(TrainOptions& o, const Console& console) {
   const io::Preprocess p = resolve_preprocess(model, o.preprocess, console);
   const Data data = open_data(o, model, p);
   say_empty_classes(*data.training, o.data, console);
+  if (data.validation && data.validation != data.training) say_empty_classes(*data.validation, o.val_data.empty() ? o.data : o.val_data, console);
   const DataClasses classes = classes_of(*data.training, data.loss.kind);
   const auto seed = static_cast<std::uint64_t>(o.run.seed);
   model.metadata["tandem.preprocess"] = io::to_json(p);

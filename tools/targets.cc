@@ -133,7 +133,7 @@ void say_empty_classes(const io::Dataset& data, const std::string& path, const C
   std::string names;
   for (std::size_t i = 0; i < std::min(kNamedClasses, empty.size()); ++i) names += (i == 0 ? "" : ", ") + quote_whole(empty[i]);
   if (empty.size() > kNamedClasses) names += fmt::format(" and {} more", empty.size() - kNamedClasses);
-  console.warn(fmt::format("{}: no image in {}: no class", quote_whole(path), names));
+  console.warn(fmt::format("{}: no image in {}", quote_whole(path), names));
 }
 
 }  // namespace tandem::cli

@@ -44,7 +44,7 @@ struct LossChoice {
 // numbers: train takes another end then. Throws InvalidData naming the sample whose target the loss cannot take, and where nothing fits.
 LossChoice choose_loss(const Graph&, const io::Dataset& data, const std::string& word, bool may_change_end);
 
-// Warns of folders that are no classes, as they hold no image.
+// Warns of class folders that hold no image: in a set that trains they are no classes.
 void say_empty_classes(const io::Dataset&, const std::string& path, const Console&);
 
 }  // namespace tandem::cli

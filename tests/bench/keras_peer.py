@@ -1,6 +1,6 @@
 """One network of keras.applications trained by Keras on TensorFlow in a fresh process. Prints one JSON object. Run by side_by_side.py.
 
-The layers are those of models.py's networks; the weights are Keras' own start (a step's time does not depend on them).
+Xception's layers are those of models.py; ResNet-50's convolutions have biases besides. The weights are Keras' own start.
 usage: keras_peer.py MODEL.onnx N THREADS f32|bf16 SECONDS
 """
 import json

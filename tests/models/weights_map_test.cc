@@ -192,9 +192,9 @@ TEST(WeightsMap, RefusesWhatHasNoKerasCounterpart) {
   EXPECT_THROW(parameter_layers(empty.graph), Unsupported);
 }
 
-TEST(WeightsMap, NamesOfTheFilesOwnListWhatIsTrainedAndStatistics) {
+TEST(WeightsMap, NamesOfTheFilesOwnListEveryConstant) {
   Net net;
-  ValueId y = net.add("Mul", {net.input({-1, 2, 4, 4}), net.weight("scale", {1, 2, 1, 1})});  // of pixels: no weight
+  ValueId y = net.add("Mul", {net.input({-1, 2, 4, 4}), net.weight("scale", {1, 2, 1, 1})});
   y = net.add("Conv", {y, net.weight("layer1.0.conv.weight", {3, 2, 1, 1})});
   std::vector<ValueId> norm = {y};
   for (const char* word : {"weight", "bias", "running_mean", "running_var"}) norm.push_back(net.weight(std::string("layer1.0.bn.") + word, {3}));
@@ -207,9 +207,9 @@ TEST(WeightsMap, NamesOfTheFilesOwnListWhatIsTrainedAndStatistics) {
       EXPECT_EQ(w.read().shape(), w.shape);
     }
   }
-  EXPECT_EQ(names,
-            (std::vector<std::string>{"layer1.0.conv: layer1.0.conv.weight", "layer1.0.bn: layer1.0.bn.weight", "layer1.0.bn: layer1.0.bn.bias",
-                                      "layer1.0.bn: layer1.0.bn.running_mean", "layer1.0.bn: layer1.0.bn.running_var"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"scale: scale", "layer1.0.conv: layer1.0.conv.weight", "layer1.0.bn: layer1.0.bn.weight",
+                                             "layer1.0.bn: layer1.0.bn.bias", "layer1.0.bn: layer1.0.bn.running_mean",
+                                             "layer1.0.bn: layer1.0.bn.running_var"}));
 }
 
 // ---- loading

@@ -16,6 +16,7 @@
 #include "io/write_png.h"
 #include "tests/support/files.h"
 #include "tests/support/node_test.h"
+#include "tests/support/onnx_builder.h"
 #include "tests/support/subprocess.h"
 
 namespace tandem::test {
@@ -211,6 +212,27 @@ TEST(Weights, SavedAndLoadedTheNetworkIsTheSameToTheBit) {
   EXPECT_TRUE(run_tandem({"weights", "diff", trained_network(), folder / "l.onnx"}).out.ends_with("\nequal\n"));
   EXPECT_TRUE(run_tandem({"weights", "diff", folder / "w.h5", folder / "l.onnx"}).out.ends_with("\nequal\n"));
   EXPECT_EQ(run_tandem({"weights", "save", trained_network(), "-o", folder / "k.h5", "--layout", "keras3"}).code, 2);
+}
+
+// A constant that is no weight of a layer makes another network too.
+TEST(Weights, NetworksWithoutKerasNamesAreComparedWhole) {
+  const TemporaryFolder folder;
+  const auto network = [&](const std::string& file, float scale) {
+    OnnxModel m;
+    m.graph.inputs = {value_bytes("x", 1, {-1, 2, 4, 4})};
+    m.graph.nodes = {{"Mul", {"x", "scale"}, {"scaled"}}, {"Conv", {"scaled", "features.0.weight"}, {"y"}}};
+    m.graph.initializers = {float_tensor("scale", {1}, {scale}), float_tensor("features.0.weight", {1, 2, 1, 1}, {3, 4})};
+    m.graph.outputs = {value_bytes("y", 1, {-1, 1, 4, 4})};
+    return folder.write(file, model_bytes(m));
+  };
+  const std::string one = network("1.onnx", 1), two = network("2.onnx", 2);
+  const Finished shown = run_tandem({"weights", "show", one});
+  ASSERT_EQ(shown.code, 0) << shown.err;
+  EXPECT_NE(shown.out.find("features.0.weight"), std::string::npos) << shown.out;
+  EXPECT_NE(shown.err.find("not Keras'"), std::string::npos) << shown.err;
+  EXPECT_TRUE(run_tandem({"weights", "diff", one, one}).out.ends_with("\nequal\n"));
+  EXPECT_TRUE(run_tandem({"weights", "diff", one, two}).out.ends_with("\ndifferent\n"));
+  EXPECT_EQ(run_tandem({"weights", "save", one, "-o", folder / "w.h5"}).code, 3);
 }
 
 TEST(Evaluate, CountsWhatPredictFinds) {
