@@ -17,6 +17,7 @@ constexpr std::size_t kX = 0, kDy = 1;
 constexpr std::int64_t kMostPositions = 384;                       // of a block: a panel of columns and a tile's rows stay in L1
 constexpr std::int64_t kMostRows = 192;                            // outputs of a task: its transposed dY stays in L2
 constexpr std::int64_t kColumnsAtOnce = 64;                        // gathered at a time
+constexpr std::int64_t kFewestColumns = 256;                       // of a task, as each transposes its dY anew
 constexpr std::int64_t kRowsOnTiles = 384, kColumnsOnTiles = 256;  // tiles are fast beside what it takes to gather for them
 constexpr std::int64_t kMostPartFloats = 1 << 20;                  // of all parts' sums together
 constexpr std::int64_t kTaskProducts = 1 << 21;
@@ -171,7 +172,7 @@ void cut(Job& j) {
   j.sums.size = j.group * j.outputs * j.columns();
   j.sums.parts = std::clamp<std::int64_t>(std::min({worth / have, j.blocks, kMostPartFloats / j.sums.size}), 1, kMostGradParts);
   have *= j.sums.parts;
-  j.column_blocks = std::clamp<std::int64_t>(std::min(worth / have, j.panels / j.group_panels), 1, j.panels);
+  j.column_blocks = std::clamp<std::int64_t>(std::min(worth / have, j.columns() / kFewestColumns), 1, j.panels);
 }
 
 }  // namespace
