@@ -4,7 +4,6 @@
 #include <set>
 
 #include "models/keras_names.h"
-#include "runtime/graph/training.h"
 
 namespace tandem::models {
 namespace {
@@ -21,6 +20,12 @@ bool adds_bias(const std::vector<std::int32_t>& producer, const Graph& graph, co
   if (node.op != "Add" || node.inputs.size() != 2) return false;
   const auto from = producer[static_cast<std::size_t>(node.inputs[1 - operand])];
   return from >= 0 && is_product(graph.nodes[static_cast<std::size_t>(from)].op);
+}
+
+bool all_are(const Graph& graph, ValueId id, float value) {
+  if (id == kNoValue || !graph.value(id).known() || graph.value(id).constant.dtype() != DType::kF32) return false;
+  const auto v = graph.value(id).constant.as<float>();
+  return std::all_of(v.begin(), v.end(), [value](float x) { return x == value; });
 }
 
 // Operand i of the node is weights.
@@ -64,6 +69,16 @@ std::vector<TrainableArray> trainable_arrays(const Graph& graph) {
     }
   }
   return arrays;
+}
+
+bool batch_norm_absorbed(const Graph& graph, const BatchNormLayer& l) {
+  return all_are(graph, l.statistics.mean, 0) && all_are(graph, l.statistics.variance, 1) &&
+         !(all_are(graph, l.gamma, 1) && all_are(graph, l.beta, 0));
+}
+
+bool batch_norms_absorbed(const Graph& graph) {
+  const auto layers = batch_norm_layers(graph);
+  return !layers.empty() && std::all_of(layers.begin(), layers.end(), [&](const BatchNormLayer& l) { return batch_norm_absorbed(graph, l); });
 }
 
 }  // namespace tandem::models

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/graph/graph.h"
+#include "runtime/graph/training.h"
 
 namespace tandem::models {
 
@@ -27,6 +28,11 @@ struct TrainableArray {
 };
 // In the order of the nodes, each once.
 std::vector<TrainableArray> trainable_arrays(const Graph&);
+
+// Mean 0 and variance 1 but a scale and a shift of its own: an exporter put the statistics there. A layer that was never trained has ones and zeros
+// in all four.
+bool batch_norm_absorbed(const Graph&, const BatchNormLayer&);
+bool batch_norms_absorbed(const Graph&);  // each of them, and there are some
 
 // The last Gemm, MatMul (with or without an Add) or 1x1 Conv before the output activation.
 struct Head {

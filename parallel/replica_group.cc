@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <ranges>
 
 #include "runtime/base/error.h"
 #include "runtime/plan/reorder.h"
@@ -88,9 +89,7 @@ ReplicaGroup::ReplicaGroup(std::shared_ptr<const Graph> graph, GroupOptions opti
       counted_(system_),
       steering_(steering_inputs(*graph_)),
       resident_before_(resident_bytes()) {
-  if (options_.plan.precision == Precision::kBF16x3 && !cpu_.amx_bf16 && !cpu_.emulate_amx) {
-    throw Unsupported(fmt::format("--precision bf16x3 needs a CPU with AMX (amx_bf16); this one ({}) has none: use f32", cpu_.model_name));
-  }
+  check_precision(options_.plan.precision, cpu_);
   for (int r = 0; r < (options_.weights_per_replica ? options_.replicas : 1); ++r) stores_.push_back(std::make_unique<WeightStore>(counted_, pool_));
   for (int w = 0; w < pool_.threads(); ++w) spaces_.emplace_back(counted_);
   arenas_.resize(static_cast<std::size_t>(pool_.threads()));
@@ -187,14 +186,13 @@ void ReplicaGroup::check_limit(const PreparedPlan& prepared, const InputBinding&
   for (std::size_t i = 0; i < std::min<std::size_t>(3, prepared.plan.buffers.size()); ++i) {
     largest += fmt::format("{}\"{}\" {}", i ? ", " : "", prepared.plan.buffers[i].value, format_size(prepared.plan.buffers[i].bytes));
   }
-  const std::size_t fixed = total - need.inputs_outputs;
   std::string advice = "use a larger limit or fewer threads";
   const std::int64_t samples = samples_of(prepared.cut, binding);
-  if (samples > 1 && fixed < options_.memory_limit) {
-    const std::size_t each = std::max<std::size_t>(1, need.inputs_outputs / static_cast<std::size_t>(samples));
-    const std::size_t fits = (options_.memory_limit - fixed) / each;
-    if (fits > 0) advice = fmt::format("a batch of {} fits", fits);
-  }
+  const auto fits = [&](std::int64_t n) {
+    return resident_before_ + predict(prepared, with_batch(binding, prepared.cut, n)).total() <= options_.memory_limit;
+  };
+  if (samples > 1 && fits(1))
+    advice = fmt::format("a batch of {} fits", *std::ranges::partition_point(std::views::iota(std::int64_t{2}, samples), fits) - 1);
   throw OutOfMemory(
       fmt::format("the run needs {} ({} held before, {} weights, {} activations, {} inputs and outputs), the limit is {}; {}; largest buffers: {}",
                   format_size(total), format_size(resident_before_), format_size(need.weights + need.constants),

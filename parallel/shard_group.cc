@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <functional>
+#include <ranges>
 
 #include "parallel/shard_tree.h"
 #include "runtime/base/error.h"
@@ -15,7 +17,8 @@ namespace {
 
 // Plans, closures, thread stacks: what is not counted one by one.
 constexpr std::size_t kReserveBytes = std::size_t{8} << 20;
-constexpr std::int64_t kAddedAtOnce = 16384;  // elements of a gradient that one task adds
+constexpr std::size_t kHeldVaries = std::size_t{1} << 20;  // from one start of a program to the next
+constexpr std::int64_t kAddedAtOnce = 16384;               // elements of a gradient that one task adds
 
 std::size_t row_bytes(const Tensor& t) { return t.shape()[0] == 0 ? 0 : t.bytes() / static_cast<std::size_t>(t.shape()[0]); }
 
@@ -78,6 +81,7 @@ ShardGroup::ShardGroup(std::shared_ptr<const Graph> graph, TrainingOptions train
       store_(counted_, pool_),
       resident_before_(resident_bytes()),
       device_use_(static_cast<std::size_t>(std::max(1, options_.devices))) {
+  check_precision(options_.plan.precision, cpu_);
   std::vector<Shape> shapes;
   for (const ValueId id : training_.trained) shapes.push_back(graph_->value(id).shape);
   weights_ = FlatArrays(counted_, shapes);
@@ -132,19 +136,18 @@ const Plan& ShardGroup::plan(const std::vector<Shape>& inputs) {
 }
 
 TrainingPrediction ShardGroup::predict(const std::vector<Shape>& inputs) {
-  const auto fits = [&](const TrainingPrediction& p) { return options_.memory_limit == 0 || resident_before_ + p.total() <= options_.memory_limit; };
-  TrainingPrediction p = predict_as_is(inputs), least = p;
+  TrainingPrediction p = predict_as_is(inputs, options_.shards), least = p;
   Recompute of_least = training_.recompute;
   while (!fits(p) && training_.recompute < Recompute::kBlocks) {
     recompute(static_cast<Recompute>(static_cast<int>(training_.recompute) + 1));
-    p = predict_as_is(inputs);
+    p = predict_as_is(inputs, options_.shards);
     if (p.total() >= least.total()) continue;  // small networks: what is repeated can take more than it saves
     least = p;
     of_least = training_.recompute;
   }
   if (fits(p) || of_least == training_.recompute) return p;
   recompute(of_least);
-  return predict_as_is(inputs);
+  return predict_as_is(inputs, options_.shards);
 }
 
 // Another level from here on: plans and what they packed are made anew.
@@ -154,8 +157,8 @@ void ShardGroup::recompute(Recompute level) {
   store_.forget();  // what only those plans would have packed anew
 }
 
-TrainingPrediction ShardGroup::predict_as_is(const std::vector<Shape>& inputs) {
-  const auto sizes = split_batch(inputs.at(0).at(0), options_.shards, options_.split);
+TrainingPrediction ShardGroup::predict_as_is(const std::vector<Shape>& inputs, int shards) {
+  const auto sizes = split_batch(inputs.at(0).at(0), shards, options_.split);
   TrainingPrediction p;
   p.live_shards = wave_size(static_cast<int>(sizes.size()));
   const ShardPlan& largest = prepare(inputs, *std::max_element(sizes.begin(), sizes.end()));
@@ -173,33 +176,39 @@ TrainingPrediction ShardGroup::predict_as_is(const std::vector<Shape>& inputs) {
   for (std::size_t i = 0; i < plan.inputs.size(); ++i) {
     if (!largest.training.graph.value(largest.training.graph.inputs[i]).parameter) p.batch += plan.inputs[i].bytes() * sizes.size();
   }
-  p.reserve = kReserveBytes + options_.held_bytes;
+  p.reserve = kReserveBytes + options_.held_bytes + options_.held_per_sample * static_cast<std::size_t>(inputs[0][0]);
   p.between = options_.between_bytes;
   return p;
 }
 
+// More shards of the same batch where they need not all be alive at once, else a smaller batch: each was planned, at the level of recomputation that
+// is in force.
+std::string ShardGroup::what_fits(const std::vector<Shape>& inputs) {
+  const std::int64_t batch = inputs[0][0];
+  const auto shards_fit = [&](std::int64_t k) { return fits(predict_as_is(inputs, static_cast<int>(k)), kHeldVaries); };
+  const auto batch_fits = [&](std::int64_t samples) {
+    std::vector<Shape> smaller = inputs;
+    for (Shape& shape : smaller) shape[0] = samples;
+    return fits(predict_as_is(smaller, options_.shards), kHeldVaries);
+  };
+  const auto up_to = [](std::int64_t first, std::int64_t last) { return std::views::iota(first, last + 1); };
+  if (training_.batch_norm != BatchNormMode::kSync && batch > options_.shards && shards_fit(batch))
+    return fmt::format("--shards {} fits", *std::ranges::partition_point(up_to(options_.shards + 1, batch), std::not_fn(shards_fit)));
+  if (batch > 1 && batch_fits(1)) return fmt::format("a batch of {} fits", *std::ranges::partition_point(up_to(2, batch), batch_fits) - 1);
+  return "use a larger limit or smaller images";
+}
+
 void ShardGroup::check_limit(const std::vector<Shape>& inputs) {
   if (options_.memory_limit == 0) return;
-  const auto sizes = split_batch(inputs.at(0).at(0), options_.shards, options_.split);
   const TrainingPrediction need = predict(inputs);
   const std::size_t total = resident_before_ + need.total();
   if (total <= options_.memory_limit) return;
-  const std::size_t kept = resident_before_ + need.kept(), fixed = kept + need.batch;
-  std::string advice = "use a larger limit or smaller images";
-  if (fixed < options_.memory_limit && kept + need.between <= options_.memory_limit) {
-    const std::size_t each = std::max<std::size_t>(1, need.arenas / static_cast<std::size_t>(need.live_shards) / static_cast<std::size_t>(sizes[0]));
-    const auto fits = static_cast<std::int64_t>((options_.memory_limit - fixed) / each);
-    if (training_.batch_norm == BatchNormMode::kSync && fits > 0)
-      advice = fmt::format("a batch of {} fits", fits);
-    else if (fits >= need.live_shards)
-      advice = fmt::format("--shards {} fits", (inputs[0][0] * need.live_shards + fits - 1) / fits);
-  }
   throw OutOfMemory(
       fmt::format("a step needs {} ({} held before, {} weights and gradients, {} packed, {} activations of {} shards{}), the limit is {}; {}",
                   format_size(total), format_size(resident_before_), format_size(need.weights + need.gradients), format_size(need.packed),
                   format_size(need.arenas), need.live_shards,
                   need.between > need.arenas + need.batch ? fmt::format(", or {} for a checkpoint", format_size(need.between)) : "",
-                  format_size(options_.memory_limit), advice),
+                  format_size(options_.memory_limit), what_fits(inputs)),
       need.total(), resident_before_, options_.memory_limit);
 }
 

@@ -25,6 +25,7 @@ struct ShardOptions {
   SplitRule split = SplitRule::kBalanced;  // kKeras: multi_gpu_model's shares
   PlanOptions plan;
   std::size_t memory_limit = 0, held_bytes = 0;  // of resident memory, 0: none; what the caller holds beside
+  std::size_t held_per_sample = 0;               // and for each sample of a batch
   std::size_t between_bytes = 0;                 // what the caller takes between two steps, when activations are gone (let_arenas_go())
 };
 
@@ -74,6 +75,7 @@ class ShardGroup {
   const Plan& plan(const std::vector<Shape>& inputs);  // of the largest shard
   // Throws OutOfMemory naming the batch or the shards that fit, when a batch of these shapes would pass the limit.
   void check_limit(const std::vector<Shape>& inputs);
+  std::size_t held_before() const { return resident_before_; }  // bytes of the process when the group was made
 
   // Gives back the memory of the shards' activations until the next batch, for who needs memory between two steps.
   void let_arenas_go() { arenas_.clear(); }
@@ -103,7 +105,11 @@ class ShardGroup {
   ShardPlan& prepare(const std::vector<Shape>& batch_inputs, std::int64_t samples);
   int wave_size(int shards) const;
   void recompute(Recompute level);
-  TrainingPrediction predict_as_is(const std::vector<Shape>& inputs);
+  TrainingPrediction predict_as_is(const std::vector<Shape>& inputs, int shards);
+  bool fits(const TrainingPrediction& p, std::size_t spare = 0) const {
+    return options_.memory_limit == 0 || resident_before_ + p.total() + spare <= options_.memory_limit;
+  }
+  std::string what_fits(const std::vector<Shape>& inputs);
   std::vector<Shard> cut(const TrainingBatch& batch, std::span<const std::int64_t> sizes);
   void repack();
   void fit_arenas(std::span<Shard> shards);

@@ -13,10 +13,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-TrainSetup setup_of(const Model& model, const TrainingFlags& flags, const RunOptions& options, const CpuInfo& cpu, std::uint64_t seed,
+TrainSetup setup_of(const Model& model, TrainingFlags flags, const RunOptions& options, const CpuInfo& cpu, std::uint64_t seed,
                     const Console& console) {
   TrainSetup setup = make_setup(model.graph(), {.names = {}, .count = outputs_of(model.graph()), .values = {}}, flags, seed, console);
-  set_run_options(setup, options, cpu);
+  set_run_options(setup, flags, options, cpu);
   return setup;
 }
 
@@ -63,15 +63,8 @@ RandomTraining::Figures RandomTraining::measure(std::int64_t iterations, bool pr
 }
 
 std::vector<RunReport::StepReport> RandomTraining::report() {
-  std::vector<RunReport::StepReport> steps;
-  for (const Step& step : plan().steps) {
-    RunReport::StepReport report{.node = step.node, .op = step.op, .implementation = step.kernel.implementation, .outputs = {}, .seconds = 0};
-    for (const TensorDesc& d : step.out_descs) {
-      if (d) report.outputs.push_back(fmt::format("{} {}", name_of(d.dtype), to_string(d.shape)));
-    }
-    if (steps.size() < times_.size()) report.seconds = times_[steps.size()];
-    steps.push_back(std::move(report));
-  }
+  auto steps = steps_of(plan());
+  for (std::size_t i = 0; i < std::min(steps.size(), times_.size()); ++i) steps[i].seconds = times_[i];
   return steps;
 }
 

@@ -14,6 +14,7 @@
 #include "runtime/base/quote.h"
 #include "tools/command.h"
 #include "tools/signals.h"
+#include "tools/train_batch_norm.h"
 #include "tools/train_memory.h"
 #include "tools/train_options.h"
 #include "tools/train_report.h"
@@ -213,7 +214,7 @@ int run(TrainOptions& o, const Console& console) {
     console.info(fmt::format("--loss auto: {} ({})", loss_word(setup.loss),
                              setup.loss == data.loss.kind ? data.loss.why : "classes, the network gives one score"));
   const CpuInfo cpu = CpuInfo::detect();
-  set_run_options(setup, options, cpu);
+  set_run_options(setup, o.training, options, cpu);
   setup.options.saves = true;
   setup.options.saved_beside = saved_beside(*setup.graph, setup.options.parameters);
   TaskPool pool(options.threads > 0 ? options.threads : cpu.default_threads());
@@ -227,12 +228,16 @@ int run(TrainOptions& o, const Console& console) {
     validation = std::make_unique<io::BatchSource>(data.validation, for_validation(batches, data.validation_subset), submit);
   }
   const bool goes_on = !o.resume.empty();
-  setup.options.shards.held_bytes += decoded_ahead(batches);
-  const std::size_t held = resident_bytes();
+  hold_decoded(batches, setup.options.shards);
   Trainer trainer(setup.graph, setup.options, pool, cpu);
   // What has no gradient is named before anything is written.
-  const TrainMemory memory = predict_memory(trainer, held, batches, source.samples(), validation ? validation->samples() : 0, options, pool);
+  trainer.group().check_limit({batch_shape(*setup.graph, p, std::min(o.batch, source.samples()))});
+  const TrainMemory memory =
+      predict_memory(trainer, trainer.group().held_before(), batches, source.samples(), validation ? validation->samples() : 0, options, pool);
   const std::int64_t batch = std::min(o.batch, source.samples());
+  warn_of_few_values(*setup.graph, setup.options, batch_shape(*setup.graph, p, batch), console);
+  if (o.run.log_placement)
+    log_placement(o.run, options, {.cut = true, .steps = steps_of(trainer.group().plan({batch_shape(*setup.graph, p, batch)}))}, console);
   for (const std::string& name : trainer.without_gradient()) console.warn(fmt::format("the loss does not depend on {}: it is not trained", name));
   const Scoring scoring(*setup.graph, setup.loss);
   check_monitor(o.loop.monitor, validation != nullptr, scoring);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 namespace tandem::cli {
 namespace {
@@ -34,7 +35,8 @@ double roc_area(std::vector<std::pair<float, bool>> scored) {
 Metrics::Metrics(std::int64_t classes) : classes_(classes), confusion_(static_cast<std::size_t>(classes * classes), 0) {}
 
 void Metrics::add(std::int64_t label, std::span<const float> p) {
-  add(label, p, -std::log(std::clamp(static_cast<double>(p[static_cast<std::size_t>(label)]), 1e-7, 1.0)));
+  const double sum = std::accumulate(p.begin(), p.begin() + classes_, 0.0);
+  add(label, p, -std::log(std::clamp(static_cast<double>(p[static_cast<std::size_t>(label)]) / sum, 1e-7, 1.0)));
 }
 
 void Metrics::add(std::int64_t label, std::span<const float> p, double loss) {

@@ -31,6 +31,15 @@ GroupOptions group_options(const RunOptions& options, const CpuInfo& cpu) {
 
 }  // namespace
 
+std::vector<RunReport::StepReport> steps_of(const Plan& plan) {
+  std::vector<RunReport::StepReport> steps;
+  for (const Step& step : plan.steps) {
+    steps.push_back({.node = step.node, .op = step.op, .implementation = step.kernel.implementation, .outputs = {}});
+    for (const TensorDesc& d : step.out_descs) steps.back().outputs.push_back(describe_desc(d));
+  }
+  return steps;
+}
+
 struct Predictor::Impl {
   Impl(Model given, RunOptions chosen)
       : model(std::move(given)),
@@ -61,10 +70,7 @@ struct Predictor::Impl {
     r.predicted_bytes = memory.total();
     r.buffers = prepared.plan.buffers;
     r.passes = prepared.plan.fused;
-    for (const Step& step : prepared.plan.steps) {
-      r.steps.push_back({.node = step.node, .op = step.op, .implementation = step.kernel.implementation, .outputs = {}});
-      for (const TensorDesc& d : step.out_descs) r.steps.back().outputs.push_back(describe_desc(d));
-    }
+    r.steps = steps_of(prepared.plan);
     return r;
   }
 

@@ -76,6 +76,9 @@ struct RunReport {
   std::vector<StepReport> steps;
 };
 
+// The nodes of a plan, without seconds.
+std::vector<RunReport::StepReport> steps_of(const Plan&);
+
 // A network ready to run on a group of devices. run() may be called from several threads at once.
 class Predictor {
  public:

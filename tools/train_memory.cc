@@ -32,7 +32,12 @@ std::size_t saved_beside(const Graph& graph, const std::vector<TrainedParameter>
   return all - std::min(all, own);
 }
 
-std::size_t decoded_ahead(const io::BatchOptions& o) { return static_cast<std::size_t>(o.ahead > 0 ? o.ahead : 2 * o.batch_size) * sample_bytes(o); }
+void hold_decoded(const io::BatchOptions& o, ShardOptions& shards) {
+  if (o.ahead > 0)
+    shards.held_bytes += static_cast<std::size_t>(o.ahead) * sample_bytes(o);
+  else
+    shards.held_per_sample += 2 * sample_bytes(o);
+}
 
 TrainMemory predict_memory(Trainer& trainer, std::size_t held, const io::BatchOptions& o, std::int64_t samples, std::int64_t validation,
                            const RunOptions& run, TaskPool& pool) {
@@ -40,7 +45,8 @@ TrainMemory predict_memory(Trainer& trainer, std::size_t held, const io::BatchOp
   TrainMemory memory{.held = held, .step = step.total()};
   if (validation == 0) return memory;
   const MemoryPrediction pass = predict_validation(trainer.group().graph(), batch_of(o, validation), run, pool);
-  const std::size_t ahead = std::min(decoded_ahead(o), static_cast<std::size_t>(validation) * sample_bytes(o));
+  const std::int64_t queue = o.ahead > 0 ? o.ahead : 2 * o.batch_size;
+  const std::size_t ahead = static_cast<std::size_t>(std::min(queue, validation)) * sample_bytes(o);
   memory.validation = step.kept() + pass.total() + ahead;
   const std::size_t limit = trainer.options().shards.memory_limit;
   if (limit > 0 && held + memory.step <= limit && held + memory.validation > limit) {

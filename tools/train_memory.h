@@ -19,8 +19,8 @@ struct TrainMemory {
 // Bytes that a checkpoint holds of the network besides what is trained: frozen weights and statistics, where they have Keras names.
 std::size_t saved_beside(const Graph& graph, const std::vector<TrainedParameter>& trained);
 
-// Bytes of the samples that a source decodes ahead.
-std::size_t decoded_ahead(const io::BatchOptions& options);
+// Counts the samples that a source decodes ahead among what is held.
+void hold_decoded(const io::BatchOptions& options, ShardOptions& shards);
 
 // For batches of these options out of `samples` samples, and as many of `validation` samples (0: none) after each epoch. Runs nothing. Throws
 // OutOfMemory where steps keep the limit and validation does not; where a step does not, the trainer says so itself.

@@ -14,11 +14,13 @@
 #include "runtime/base/error.h"
 #include "runtime/base/quote.h"
 #include "runtime/graph/network_end.h"
+#include "tools/train_batch_norm.h"
 #include "tools/trainable_report.h"
 
 namespace tandem::cli {
 namespace {
 
+constexpr std::int64_t kShards = 8;
 constexpr double kMost = std::numeric_limits<double>::max(), kMostScale = 1e6;
 
 void optional_number(OptionSet& o, const char* name, std::optional<double>& value, double most, const char* help) {
@@ -68,6 +70,9 @@ bool fit_classes(Graph& graph, const DataClasses& data, const TrainingFlags& fla
   const bool keeps = flags.head.empty() && (data.values || flags.classes == "auto")
                          ? same_names || ((data.names.empty() || stored.empty()) && (setup.outputs == wanted || binary))
                          : false;
+  if (keeps && !same_names && !data.values)
+    console.info(fmt::format("the head is kept: the {} no class names, and there are as many classes as outputs (--classes {} makes a new one)",
+                             stored.empty() ? "model has" : "data has", wanted));
   if (!keeps) {
     const auto head = models::find_head(graph);
     if (!head) throw Unsupported("the network's head (a last Gemm, MatMul or 1x1 Conv) was not found: it cannot take another number of classes");
@@ -199,7 +204,21 @@ void say_rate_factors(const std::vector<TrainedParameter>& parameters, const Con
   if (counts.size() > 1 || !counts.contains(1)) console.info("learning rate: " + text);
 }
 
-void choose_parameters(const Graph& graph, const TrainingFlags& flags, const Console& console, TrainSetup& setup) {
+void warn_of_frozen(const models::Head* head, const std::vector<models::TrainableArray>& arrays, const std::vector<std::string>& frozen,
+                    const std::vector<RateScale>& scales, bool new_head, const Console& console) {
+  const auto is_frozen_name = [&](const std::string& name) { return std::find(frozen.begin(), frozen.end(), name) != frozen.end(); };
+  for (const RateScale& s : scales) {
+    const bool trains =
+        std::any_of(arrays.begin(), arrays.end(), [&](const auto& a) { return matches(s.pattern, a.name) && !is_frozen_name(a.name); });
+    if (!trains) console.warn(fmt::format("--lr-scale: everything that is called \"{}\" is frozen", s.pattern));
+  }
+  for (const models::TrainableArray& a : arrays) {
+    if (new_head && head && a.value == head->kernel && is_frozen_name(a.name))
+      console.warn(fmt::format("the new head {} is frozen: it stays as it was drawn", quote(a.name)));
+  }
+}
+
+void choose_parameters(const Graph& graph, const TrainingFlags& flags, bool new_head, const Console& console, TrainSetup& setup) {
   const auto arrays = models::trainable_arrays(graph);
   const auto scales = rate_scales_of(flags);
   std::vector<std::string> scaled;
@@ -207,6 +226,8 @@ void choose_parameters(const Graph& graph, const TrainingFlags& flags, const Con
   check_patterns(arrays, scaled, "--lr-scale");
   check_patterns(arrays, flags.freeze, "--freeze");
   check_patterns(arrays, flags.train, "--train");
+  if (!flags.train.empty() && flags.freeze.empty() && !flags.freeze_backbone)
+    throw UsageError("option --train: nothing is frozen that it could take back: --freeze '*' freezes everything else");
   const auto head = models::find_head(graph);
   const auto norms = batch_norm_layers(graph);
   std::vector<bool> norm_trains(norms.size(), false), norm_has_arrays(norms.size(), false);
@@ -229,6 +250,7 @@ void choose_parameters(const Graph& graph, const TrainingFlags& flags, const Con
   }
   if (training.trained.empty()) throw UsageError("everything is frozen: there is nothing to train");
   say_rate_factors(setup.options.parameters, console);
+  warn_of_frozen(head ? &*head : nullptr, arrays, setup.frozen, scales, new_head && flags.head.empty(), console);
   // As in Keras: a layer whose arrays are all frozen keeps its statistics too.
   for (std::size_t n = 0; n < norms.size(); ++n) {
     const bool trains = norm_has_arrays[n] ? norm_trains[n] : !flags.freeze_backbone;
@@ -247,8 +269,12 @@ std::int64_t outputs_of(const Graph& graph) {
   return shape.empty() ? 0 : elements(std::span(shape).subspan(1));
 }
 
-void set_run_options(TrainSetup& setup, const RunOptions& options, const CpuInfo& cpu) {
-  if (static_cast<int>(options.devices.size()) > setup.options.shards.shards)
+void set_run_options(TrainSetup& setup, TrainingFlags& flags, const RunOptions& options, const CpuInfo& cpu) {
+  const auto devices = static_cast<std::int64_t>(options.devices.size());
+  // Keras' shares are those of devices.
+  if (flags.shards == 0) flags.shards = options.split == SplitRule::kKeras ? devices : kShards;
+  setup.options.shards.shards = static_cast<int>(flags.shards);
+  if (devices > flags.shards)
     throw UsageError(fmt::format("option --shards: {} are fewer than the {} devices", setup.options.shards.shards, options.devices.size()));
   setup.options.shards.plan = {.precision = options.precision, .passes = options.passes};
   setup.options.shards.split = options.split;
@@ -296,12 +322,14 @@ void declare_training_flags(OptionSet& o, TrainingFlags& f) {
   o.text("--head", "FILE.h5", f.head, "weights of the new head: head/kernel [inputs, classes], head/bias");
   o.number("--dropout", "P", f.dropout, 0, 0.999, "share of the head's inputs that is dropped; 0: none");
   o.choice("--bn", {"sync", "local", "frozen"}, f.bn,
-           "batch norm takes the statistics of the whole batch (as Keras on one device), of each shard (as replicas), or the stored ones");
+           "batch norm takes the statistics of the whole batch (as Keras on one device), of each shard (as replicas), or the stored ones")
+      .default_text = "sync; frozen where an exporter absorbed them";
   o.choice("--bn-variance", {"population", "unbiased"}, f.bn_variance, "what goes into the running variance (torch: unbiased)");
-  o.integer("--shards", "K", f.shards, 1, 4096, "parts of a batch that are summed apart: the result depends on K, not on devices");
+  o.integer("--shards", "K", f.shards, 1, 4096, "parts of a batch that are summed apart: the result depends on K, not on devices").default_text =
+      "8; with --split keras one for each device";
 }
 
-TrainSetup make_setup(const Graph& model, const DataClasses& data, const TrainingFlags& flags, std::uint64_t seed, const Console& console) {
+TrainSetup make_setup(const Graph& model, const DataClasses& data, TrainingFlags& flags, std::uint64_t seed, const Console& console) {
   Graph graph = model;
   TrainSetup setup;
   for (const std::string& repair : repair_for_training(graph)) console.info("repaired: " + repair);
@@ -317,7 +345,8 @@ TrainSetup make_setup(const Graph& model, const DataClasses& data, const Trainin
     if (!head) throw Unsupported("option --dropout: the network's head (a last Gemm, MatMul or 1x1 Conv) was not found");
     models::add_dropout(graph, *head, flags.dropout);
   }
-  choose_parameters(graph, flags, console, setup);
+  choose_batch_norm(graph, flags.bn, flags.bn_variance, console);
+  choose_parameters(graph, flags, new_head, console, setup);
   setup.options.training.loss = setup.loss;
   setup.options.training.batch_norm = flags.bn == "local"                                              ? BatchNormMode::kLocal
                                       : flags.bn == "frozen" || setup.options.training.running.empty() ? BatchNormMode::kFrozen
@@ -325,7 +354,6 @@ TrainSetup make_setup(const Graph& model, const DataClasses& data, const Trainin
   setup.options.optimizer = optimizer_of(flags);
   setup.options.accumulate = static_cast<int>(flags.accumulate);
   setup.options.unbiased_variance = flags.bn_variance == "unbiased";
-  setup.options.shards.shards = static_cast<int>(flags.shards);
   setup.rate = flags.rate.value_or(default_rate(setup.options.optimizer.kind, setup.options.optimizer.convention));
   setup.graph = std::make_shared<const Graph>(std::move(graph));
   return setup;

@@ -16,13 +16,14 @@
 
 namespace tandem::cli {
 
-// Options that say how the network is trained; those that are not given keep the optimizer's own defaults.
+// Options that say how the network is trained; those that are not given keep the optimizer's own defaults. `bn` and `shards` hold what was
+// chosen for them once make_setup() and set_run_options() are through.
 struct TrainingFlags {
-  std::string optimizer = "rmsprop", convention = "keras", loss = "auto", bn = "sync", bn_variance = "population", classes = "auto", head;
+  std::string optimizer = "rmsprop", convention = "keras", loss = "auto", bn, bn_variance = "population", classes = "auto", head;
   std::optional<double> rate, momentum, rho, beta1, beta2, epsilon, weight_decay;
   double l2 = 0, clip_norm = 0, global_clip_norm = 0, clip_value = 0, ema = 0, dropout = 0;
   bool centered = false, freeze_backbone = false;
-  std::int64_t accumulate = 1, shards = 8;
+  std::int64_t accumulate = 1, shards = 0;
   std::vector<std::string> freeze, train, rate_scales;  // rate_scales: "PATTERN=FACTOR"
 };
 void declare_training_flags(OptionSet&, TrainingFlags&);
@@ -46,10 +47,10 @@ struct TrainSetup {
 };
 
 // `model`: as imported; `seed` draws a new head. Says on the console what it decided. Throws UsageError and Unsupported naming option or node.
-TrainSetup make_setup(const Graph& model, const DataClasses& data, const TrainingFlags& flags, std::uint64_t seed, const Console& console);
+TrainSetup make_setup(const Graph& model, const DataClasses& data, TrainingFlags& flags, std::uint64_t seed, const Console& console);
 
-// Precision, passes, split and memory limit of the run.
-void set_run_options(TrainSetup&, const RunOptions&, const CpuInfo&);
+// Precision, passes, shards, split and memory limit of the run.
+void set_run_options(TrainSetup&, TrainingFlags&, const RunOptions&, const CpuInfo&);
 
 // Scores that the network gives for a sample; 0 where its shapes do not say.
 std::int64_t outputs_of(const Graph&);

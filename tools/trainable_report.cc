@@ -63,21 +63,14 @@ std::size_t scales_and_shifts(const Graph& graph) {
   return count;
 }
 
-bool all_are(const Tensor& t, float value) {
-  const auto v = t.as<float>();
-  return std::all_of(v.begin(), v.end(), [value](float x) { return x == value; });
-}
-
 std::string batch_norm_text(const Graph& graph) {
   const auto layers = batch_norm_layers(graph);
   const std::size_t scales = scales_and_shifts(graph);
   std::string text = "none: folded into the convolutions, or never there";
   if (!layers.empty()) {
-    const auto folded = std::count_if(layers.begin(), layers.end(), [&](const BatchNormLayer& l) {
-      return all_are(graph.value(l.statistics.mean).constant, 0) && all_are(graph.value(l.statistics.variance).constant, 1);
-    });
+    const auto folded = std::count_if(layers.begin(), layers.end(), [&](const BatchNormLayer& l) { return models::batch_norm_absorbed(graph, l); });
     text = fmt::format("{} kept", layers.size());
-    if (folded > 0) text += fmt::format(", {} of them with mean 0 and variance 1: folded into their scale, or never trained (--bn frozen)", folded);
+    if (folded > 0) text += fmt::format(", {} of them with mean 0 and variance 1: an exporter put the statistics into their scale (--bn frozen)", folded);
   }
   if (scales > 0) text += fmt::format("; {} as Mul and Add, whose constants stay as they are", scales);
   return text;

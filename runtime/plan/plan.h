@@ -82,6 +82,9 @@ struct Plan {
   std::size_t constant_bytes() const;  // constants that steps read unpacked
 };
 
+// Throws Unsupported where this CPU lacks what the precision is made of.
+void check_precision(Precision, const CpuInfo&);
+
 // Plans `graph` for `binding` on the CPU. Throws InvalidModel or Unsupported with node and reason.
 Plan make_plan(const Graph& graph, const InputBinding& binding, const PlanOptions& options, const CpuInfo& cpu);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "runtime/base/error.h"
 #include "runtime/graph/passes.h"
 #include "runtime/ops/op_table.h"
 #include "runtime/plan/plan.h"
@@ -134,6 +135,11 @@ std::size_t Plan::constant_bytes() const {
   std::size_t sum = 0;
   for (const Tensor& t : constants) sum += t.bytes();
   return sum;
+}
+
+void check_precision(Precision precision, const CpuInfo& cpu) {
+  if (precision == Precision::kBF16x3 && !cpu.amx_bf16 && !cpu.emulate_amx)
+    throw Unsupported(fmt::format("--precision bf16x3 needs a CPU with AMX (amx_bf16); this one ({}) has none: use f32", cpu.model_name));
 }
 
 Plan make_plan(const Graph& graph, const InputBinding& binding, const PlanOptions& options, const CpuInfo& cpu) {

@@ -34,6 +34,13 @@ TEST(Metrics, CountsByHand) {
   EXPECT_EQ(m.without_prediction(), 0);
 }
 
+// Scores of a sigmoid for each class, as Keras' categorical cross entropy takes them: shares of their sum.
+TEST(Metrics, TheLossTakesSharesOfTheSum) {
+  cli::Metrics m(3);
+  add(m, 1, {0.5f, 0.5f, 0.25f});
+  EXPECT_NEAR(m.loss(), -std::log(0.4), 1e-7);
+}
+
 // A NaN is no prediction: wrong for every class, also for the first, where a search for the largest stays. It has no rank either.
 TEST(Metrics, NaNIsWrongAndEnds) {
   cli::Metrics m(3);

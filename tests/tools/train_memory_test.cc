@@ -22,7 +22,7 @@ class TrainMemoryTest : public testing::Test {
     options_.sample_shape = {3, 64, 64};
     quiet_.quiet = true;
   }
-  TrainSetup setup() const { return make_setup(import_file(trained_network()), {.names = {}, .count = 5, .values = {}}, flags_, 0, quiet_); }
+  TrainSetup setup() { return make_setup(import_file(trained_network()), {.names = {}, .count = 5, .values = {}}, flags_, 0, quiet_); }
   TrainMemory predicted(const TrainSetup& s, std::int64_t validation) {
     Trainer trainer(s.graph, s.options, pool_, cpu_);
     return predict_memory(trainer, kHeld, options_, 8, validation, {}, pool_);
@@ -75,7 +75,46 @@ TEST_F(TrainMemoryTest, WhatIsFrozenIsSaved) {
                     beside_all = saved_beside(*all.graph, all.options.parameters);
   EXPECT_GT(beside_all, 0u);  // running statistics
   EXPECT_EQ(beside_head + bytes(frozen), beside_all + bytes(all));
-  EXPECT_EQ(decoded_ahead(options_), 2u * 3 * 64 * 64 * sizeof(float));
+}
+
+// What a refusal says fits does, and no more.
+TEST_F(TrainMemoryTest, WhatIsSaidToFitFits) {
+  flags_.freeze_backbone = false;
+  for (const char* bn : {"sync", "local"}) {
+    flags_.bn = bn;
+    const TrainSetup s = setup();
+    TrainerOptions o = s.options;
+    o.shards.shards = 8;
+    options_.batch_size = 64;
+    hold_decoded(options_, o.shards);
+    EXPECT_EQ(o.shards.held_per_sample, 2u * 3 * 64 * 64 * sizeof(float));
+    Trainer free(s.graph, o, pool_, cpu_);
+    o.shards.memory_limit = free.group().held_before() + free.predict({{24, 3, 64, 64}}).total();
+    Trainer limited(s.graph, o, pool_, cpu_);
+    const auto refusal = [](Trainer& trainer, std::int64_t batch) -> std::string {
+      try {
+        trainer.group().check_limit({{batch, 3, 64, 64}});
+      } catch (const OutOfMemory& e) {
+        return e.what();
+      }
+      return "";
+    };
+    const std::string said = refusal(limited, 64);
+    const std::size_t batch_at = said.find("a batch of "), shards_at = said.find("--shards ");
+    if (batch_at != std::string::npos) {
+      const std::int64_t fits = std::stoi(said.substr(batch_at + 11));
+      EXPECT_EQ(refusal(limited, fits), "") << bn;
+      EXPECT_NE(refusal(limited, fits + 8), "") << bn;  // a little is left for what varies
+    } else if (shards_at != std::string::npos) {
+      // Another group, before which the process holds more.
+      o.shards.shards = std::stoi(said.substr(shards_at + 9));
+      o.shards.memory_limit += resident_bytes() - limited.group().held_before();
+      Trainer finer(s.graph, o, pool_, cpu_);
+      EXPECT_EQ(refusal(finer, 64), "") << bn;
+    } else {
+      ADD_FAILURE() << bn << ": " << said;
+    }
+  }
 }
 
 }  // namespace
