@@ -4,7 +4,9 @@
 
 #include <algorithm>
 
+#include "models/own_rescaling.h"
 #include "runtime/base/error.h"
+#include "runtime/base/quote.h"
 
 namespace tandem::cli {
 namespace {
@@ -152,13 +154,18 @@ io::Preprocess resolve_preprocess(const Graph& graph, const PreprocessFlags& fla
     p = with_context([] { return std::string("the model's metadata tandem.preprocess"); }, [&] { return io::parse_preprocess(record->second); });
     source = flags.any() ? "the model's record and the options given" : "the model's record";
   } else {
-    if (flags.family.empty() && (flags.mean.empty() || flags.std.empty())) {
+    const bool given = !flags.family.empty() || (!flags.mean.empty() && !flags.std.empty());
+    const std::string scales = given ? "" : models::own_rescaling(graph);
+    if (!given && scales.empty()) {
       throw UsageError(
           "the model does not say how pixels become numbers: give --preprocess tf (Keras Xception, Inception, MobileNet), torch (torchvision, timm), "
           "caffe (Keras VGG, ResNet50) or none (the network scales by itself), or --mean and --std");
     }
     take_from_graph(p, view, flags);
     source = "the options and the graph";
+    if (!scales.empty()) {
+      source = fmt::format("the graph, which scales pixels by itself ({})", quote(scales));
+    }
   }
   lay_over(p, flags);
   io::check(p);
