@@ -4,38 +4,15 @@
 #include <set>
 
 #include "models/keras_names.h"
+#include "models/weight_operands.h"
 
 namespace tandem::models {
 namespace {
-
-bool is_product(const std::string& op) { return op == "Conv" || op == "ConvTranspose" || op == "Gemm" || op == "MatMul"; }
-
-bool is_normalisation(const std::string& op) {
-  return op == "BatchNormalization" || op == "LayerNormalization" || op == "GroupNormalization" || op == "InstanceNormalization" ||
-         op == "RMSNormalization";
-}
-
-// The other operand of an Add comes from a product: what is added is its bias.
-bool adds_bias(const std::vector<std::int32_t>& producer, const Graph& graph, const Node& node, std::size_t operand) {
-  if (node.op != "Add" || node.inputs.size() != 2) return false;
-  const auto from = producer[static_cast<std::size_t>(node.inputs[1 - operand])];
-  return from >= 0 && is_product(graph.nodes[static_cast<std::size_t>(from)].op);
-}
 
 bool all_are(const Graph& graph, ValueId id, float value) {
   if (id == kNoValue || !graph.value(id).known() || graph.value(id).constant.dtype() != DType::kF32) return false;
   const auto v = graph.value(id).constant.as<float>();
   return std::all_of(v.begin(), v.end(), [value](float x) { return x == value; });
-}
-
-// Operand i of the node is weights.
-bool holds_weights(const std::vector<std::int32_t>& producer, const Graph& graph, const Node& node, std::size_t i) {
-  if (node.op == "MatMul") return i < 2;
-  if (is_product(node.op)) return i == 1 || i == 2;
-  if (is_normalisation(node.op)) return i == 1 || i == 2;
-  if (node.op == "PRelu") return i == 1;
-  if (node.op == "Gather") return i == 0;
-  return adds_bias(producer, graph, node, i);
 }
 
 }  // namespace
@@ -47,7 +24,7 @@ ArrayName name_of_array(const std::string& in_file) {
 }
 
 std::vector<TrainableArray> trainable_arrays(const Graph& graph) {
-  const auto producer = producers(graph);
+  const WeightOperands operands(graph);
   const auto norms = batch_norm_layers(graph);
   std::vector<TrainableArray> arrays;
   std::set<ValueId> seen;
@@ -55,14 +32,14 @@ std::vector<TrainableArray> trainable_arrays(const Graph& graph) {
     const Node& node = graph.nodes[n];
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       const ValueId id = node.inputs[i];
-      if (id == kNoValue || !graph.value(id).known() || graph.value(id).constant.dtype() != DType::kF32) continue;
-      if (!holds_weights(producer, graph, node, i) || !seen.insert(id).second) continue;
+      const WeightRole role = operands.role(node, i);
+      if (role == WeightRole::kNone || role == WeightRole::kMean || role == WeightRole::kVariance || !seen.insert(id).second) continue;
       const ArrayName called = name_of_array(graph.value(id).name);
       TrainableArray made;
       made.name = called.name;
       made.layer = called.layer;
       made.value = id;
-      made.is_kernel = (is_product(node.op) && i == 1) || node.op == "Gather" || (node.op == "MatMul" && i == 0);
+      made.is_kernel = role == WeightRole::kKernel || role == WeightRole::kTable;
       const auto norm = std::find_if(norms.begin(), norms.end(), [&](const BatchNormLayer& l) { return l.node == n; });
       if (norm != norms.end()) made.batch_norm = static_cast<std::int32_t>(norm - norms.begin());
       arrays.push_back(std::move(made));

@@ -7,6 +7,7 @@
 
 #include "models/separate_weights.h"
 #include "models/trainable.h"
+#include "models/weight_operands.h"
 #include "models/weights_map.h"
 #include "runtime/base/error.h"
 #include "runtime/graph/infer.h"
@@ -21,15 +22,12 @@ std::string counted(std::size_t n, const char* what) { return fmt::format("{} {}
 
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
-bool is_kernel_operand(const Node& node, std::size_t i) {
-  return i == 1 && (node.op == "Conv" || node.op == "ConvTranspose" || node.op == "Gemm" || node.op == "MatMul");
-}
-
 std::set<std::string> constant_kernels(const Graph& graph) {
+  const models::WeightOperands operands(graph);
   std::set<std::string> names;
   for (const Node& node : graph.nodes) {
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-      if (is_kernel_operand(node, i) && graph.value(node.inputs[i]).known()) names.insert(graph.value(node.inputs[i]).name);
+      if (operands.role(node, i) == models::WeightRole::kKernel) names.insert(graph.value(node.inputs[i]).name);
     }
   }
   return names;
@@ -70,7 +68,8 @@ std::string batch_norm_text(const Graph& graph) {
   if (!layers.empty()) {
     const auto folded = std::count_if(layers.begin(), layers.end(), [&](const BatchNormLayer& l) { return models::batch_norm_absorbed(graph, l); });
     text = fmt::format("{} kept", layers.size());
-    if (folded > 0) text += fmt::format(", {} of them with mean 0 and variance 1: an exporter put the statistics into their scale (--bn frozen)", folded);
+    if (folded > 0)
+      text += fmt::format(", {} of them with mean 0 and variance 1: an exporter put the statistics into their scale (--bn frozen)", folded);
   }
   if (scales > 0) text += fmt::format("; {} as Mul and Add, whose constants stay as they are", scales);
   return text;

@@ -58,6 +58,21 @@ TEST(ConvertTrainable, ReportsWhatTheExporterKept) {
   EXPECT_TRUE(run_tandem({"weights", "diff", trained_network(), folder / "t.onnx"}).out.ends_with("\nequal\n"));
 }
 
+// Two dense layers written as MatMul and Add, whose zero biases the exporter merged: each trains its own.
+TEST(ConvertTrainable, TakesBiasesOfProductsApart) {
+  const TemporaryFolder folder;
+  OnnxModel m;
+  m.graph.inputs = {value_bytes("x", 1, {2, 3})};
+  m.graph.initializers = {float_tensor("w1", {3, 3}, {1, 2, 3, 4, 5, 6, 7, 8, 9}), float_tensor("w2", {3, 3}, {1, 0, 0, 0, 1, 0, 0, 0, 1}),
+                          float_tensor("zeros", {3}, {0, 0, 0})};
+  m.graph.nodes = {{"MatMul", {"x", "w1"}, {"a"}}, {"Add", {"a", "zeros"}, {"b"}}, {"MatMul", {"b", "w2"}, {"c"}}, {"Add", {"zeros", "c"}, {"y"}}};
+  m.graph.outputs = {value_bytes("y", 1, {2, 3})};
+  const Finished r = run_tandem({"convert", folder.write("merged.onnx", model_bytes(m)), "-o", folder / "t.onnx", "--trainable"});
+  ASSERT_EQ(r.code, 0) << r.err;
+  EXPECT_NE(r.out.find("parameters      4 arrays with "), std::string::npos) << r.out;
+  EXPECT_NE(r.out.find("repaired        1 weight that the exporter merged"), std::string::npos) << r.out;
+}
+
 TEST(ConvertTrainable, TakesMergedWeightsApartAndKeepsTheFunction) {
   const TemporaryFolder folder;
   const std::string model = merged_network(folder);
