@@ -32,6 +32,8 @@ class Dataset {
   // from several threads at once and throws as load().
   virtual bool has_images() const { return false; }
   virtual Image image(std::int64_t) const { return {}; }
+  // Samples that are numbers, which do not go through the record, lie in the other layout than the network's: load() turns them.
+  virtual bool is_turned() const { return false; }
   virtual double weight(std::int64_t) const { return 1; }  // sample_weight
   // Where targets are numbers: how many for a sample (0: they are classes), those of sample i, and what they are called (empty: not).
   virtual std::int64_t value_count() const { return 0; }
@@ -56,11 +58,11 @@ struct DatasetOptions {
 // DATA of `evaluate` and `train`. A folder of class folders (of root/train and root/val the one that `part` says); a .csv/.txt list with labels; an
 // idx image file (name-images-idx3-ubyte[.gz], its labels beside it as name-labels-idx1-ubyte[.gz]); .npz with x/y (x_test, y_test, ... as
 // io/h5_dataset.h), of a file with both parts the test part or the training part; .npy with FILE_y.npy or y.npy beside it; .h5/.hdf5. .npz and .h5
-// may hold sample_weight. Byte images (uint8, H x W, H x W x 1 or H x W x 3) go
-// through `preprocess`. Throws InvalidData, naming the sample where a label is no class (with options.labels: none of them).
-// Targets of lists that are numbers stand behind the path, the same number of them on each line (`path 0 1 1`, CSV `path,0,1,1`); a line with others
-// is refused by its number. Names of such columns come from CSV's header. Class folders have no numbers; of a set that measures their names may be
-// some of options.labels.
+// may hold sample_weight. Byte images (uint8, H x W, H x W x C or C x H x W, C 1 or 3) go through `preprocess`. Other numbers are the network's input
+// already: of its shape, or of that with the channels on the other side. Throws InvalidData, naming the sample where a label is no class (with
+// options.labels: none of them). Targets of lists that are numbers stand behind the path, the same number of them on each line (`path 0 1 1`, CSV
+// `path,0,1,1`); a line with others is refused by its number. Names of such columns come from CSV's header. Class folders have no numbers; of a set
+// that measures their names may be some of options.labels.
 std::unique_ptr<Dataset> open_dataset(const std::string& path, const DatasetOptions& options);
 
 // True when `path` is a folder with class folders in root/train and root/val: the latter is for validation.

@@ -1,4 +1,4 @@
-// Data sets of numbers in memory, and what turns a stored sample into a network's input.
+// Data sets of arrays in memory, and what their targets are.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,6 +9,7 @@
 #include "io/dataset_sources.h"
 #include "io/npy.h"
 #include "io/npz.h"
+#include "io/stored_samples.h"
 #include "runtime/base/error.h"
 #include "runtime/base/quote.h"
 
@@ -25,36 +26,32 @@ class Arrays final : public Dataset {
       : title_(std::move(title)),
         samples_(std::move(samples)),
         answers_(std::move(answers)),
-        options_(o),
-        shape_(samples_.shape().begin() + 1, samples_.shape().end()),
-        sample_size_(converted_size(samples_.dtype(), shape_, options_)) {
-    options_.labels = {};  // belong to the caller
-  }
+        form_(samples_.dtype(), Shape(samples_.shape().begin() + 1, samples_.shape().end()), o) {}
   std::int64_t size() const override { return samples_.shape()[0]; }
   void load(std::int64_t i, std::span<float> out) const override {
-    with_context([&] { return quote_whole(name(i)); }, [&] { convert_sample(stored(i), options_, out); });
+    with_context([&] { return quote_whole(name(i)); }, [&] { form_.convert(stored(i), out); });
   }
-  bool has_images() const override { return stores_images(samples_.dtype(), shape_, options_); }
-  Image image(std::int64_t i) const override { return stored_image(stored(i)); }
+  bool has_images() const override { return form_.are_images(); }
+  bool is_turned() const override { return form_.are_turned(); }
+  Image image(std::int64_t i) const override { return form_.image(stored(i)); }
   std::int64_t label(std::int64_t i) const override { return answers_.label(i); }
   double weight(std::int64_t i) const override { return answers_.weight(i); }
   std::int64_t value_count() const override { return answers_.value_count(); }
   void values(std::int64_t i, std::span<float> out) const override { answers_.values(i, out); }
   std::string name(std::int64_t i) const override { return fmt::format("{}[{}]", title_, i); }
   const std::vector<std::string>& class_names() const override { return none_; }
-  std::int64_t sample_size() const override { return sample_size_; }
+  std::int64_t sample_size() const override { return form_.size(); }
 
  private:
   Tensor stored(std::int64_t i) const {
-    const std::size_t bytes = static_cast<std::size_t>(elements(shape_)) * size_of(samples_.dtype());
-    return Tensor::view(samples_.dtype(), shape_, static_cast<const std::byte*>(samples_.data()) + static_cast<std::size_t>(i) * bytes, nullptr);
+    const std::size_t bytes = static_cast<std::size_t>(elements(form_.shape())) * size_of(samples_.dtype());
+    return Tensor::view(samples_.dtype(), form_.shape(), static_cast<const std::byte*>(samples_.data()) + static_cast<std::size_t>(i) * bytes,
+                        nullptr);
   }
   const std::string title_;
   const Tensor samples_;
   const Answers answers_;
-  DatasetOptions options_;
-  const Shape shape_;
-  const std::int64_t sample_size_;
+  const StoredSamples form_;
   const std::vector<std::string> none_;
 };
 
@@ -102,37 +99,6 @@ std::vector<Pair> pairs_for(Part part) {
 }
 
 }  // namespace
-
-bool stores_images(DType dtype, std::span<const std::int64_t> shape, const DatasetOptions& o) {
-  return o.preprocess && dtype == DType::kU8 && (shape.size() == 2 || (shape.size() == 3 && (shape[2] == 1 || shape[2] == 3)));
-}
-
-std::int64_t converted_size(DType dtype, std::span<const std::int64_t> shape, const DatasetOptions& o) {
-  if (!stores_images(dtype, shape, o)) return elements(shape);
-  const DecodeLimits limits;
-  if (shape[0] < 1 || shape[1] < 1 || shape[0] > limits.max_pixels / shape[1])
-    throw InvalidData(fmt::format("images must have 1 to {} pixels, are {} x {}", limits.max_pixels, shape[0], shape[1]));
-  return o.preprocess->sample_size();
-}
-
-Image stored_image(const Tensor& sample) {
-  const auto values = sample.as<std::uint8_t>();
-  Image image{static_cast<int>(sample.shape()[1]), static_cast<int>(sample.shape()[0]), {}};
-  if (sample.rank() == 3 && sample.shape()[2] == 3) {
-    image.rgb.assign(values.begin(), values.end());
-  } else {
-    image.rgb.reserve(3 * values.size());
-    for (const std::uint8_t v : values) image.rgb.insert(image.rgb.end(), 3, v);
-  }
-  return image;
-}
-
-void convert_sample(const Tensor& sample, const DatasetOptions& o, std::span<float> out) {
-  if (stores_images(sample.dtype(), sample.shape(), o)) return apply(*o.preprocess, stored_image(sample), out);
-  const auto values = sample.to_doubles();
-  if (values.size() != out.size()) throw InvalidData(fmt::format("a sample has {} values, the network takes {}", values.size(), out.size()));
-  std::transform(values.begin(), values.end(), out.begin(), [](double v) { return static_cast<float>(v); });
-}
 
 bool is_one_hot(std::span<const float> row) {
   const auto ones = std::count(row.begin(), row.end(), 1.0f);

@@ -12,6 +12,7 @@
 #include "runtime/base/quote.h"
 #include "tools/classifier.h"
 #include "tools/command.h"
+#include "tools/data_notes.h"
 #include "tools/image_run.h"
 #include "tools/metrics.h"
 #include "tools/options.h"
@@ -181,7 +182,7 @@ int run(const Options& o, const Console& console) {
   const auto known_labels = resolve_labels(model.graph(), o.preprocess, 0);
   const Data opened = open_data(o, model.graph(), p, known_labels);
   const auto& data = opened.set;
-  say_empty_classes(*data, o.data, console);
+  say_notes(*data, o.data, p, console);
   const bool values = opened.loss.targets == io::Targets::kValues, binary = opened.loss.kind == "binary";
   if (!opened.loss.why.empty()) console.detail(fmt::format("--loss auto: {} ({})", loss_word(opened.loss.kind), opened.loss.why));
   Classifier classifier(model, options, batch_shape(model.graph(), p, 1), values ? OutputType::kValues : OutputType::kProbabilities, "",

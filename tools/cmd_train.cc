@@ -13,6 +13,7 @@
 #include "runtime/base/error.h"
 #include "runtime/base/quote.h"
 #include "tools/command.h"
+#include "tools/data_notes.h"
 #include "tools/signals.h"
 #include "tools/train_memory.h"
 #include "tools/train_options.h"
@@ -201,8 +202,8 @@ int run(TrainOptions& o, const Console& console) {
   if (model.inputs.size() != 1) throw Unsupported(fmt::format("the network has {} inputs, expected one that takes the samples", model.inputs.size()));
   const io::Preprocess p = resolve_preprocess(model, o.preprocess, console);
   const Data data = open_data(o, model, p);
-  say_empty_classes(*data.training, o.data, console);
-  if (data.validation && data.validation != data.training) say_empty_classes(*data.validation, o.val_data.empty() ? o.data : o.val_data, console);
+  say_notes(*data.training, o.data, p, console);
+  if (data.validation && data.validation != data.training) say_notes(*data.validation, o.val_data.empty() ? o.data : o.val_data, p, console);
   const DataClasses classes = classes_of(*data.training, data.loss.kind);
   const auto seed = static_cast<std::uint64_t>(o.run.seed);
   model.metadata["tandem.preprocess"] = io::to_json(p);

@@ -18,7 +18,6 @@ using Activation = NetworkEnd::Activation;
 using io::Targets;
 
 constexpr const char* kRecord = "tandem.loss";
-constexpr std::size_t kNamedClasses = 5;
 constexpr double kSumTolerance = 1e-3;
 
 bool in_unit(const TargetFacts& facts) { return facts.least >= 0 && facts.most <= 1; }
@@ -125,15 +124,6 @@ LossChoice choose_loss(const Graph& graph, const io::Dataset& data, const std::s
   const std::string kind = loss_kind(word);
   if (kind == "binary" && values) check_unit(data);
   return {kind, values ? Targets::kValues : Targets::kClasses, ""};
-}
-
-void say_empty_classes(const io::Dataset& data, const std::string& path, const Console& console) {
-  const auto empty = data.empty_classes();
-  if (empty.empty()) return;
-  std::string names;
-  for (std::size_t i = 0; i < std::min(kNamedClasses, empty.size()); ++i) names += (i == 0 ? "" : ", ") + quote_whole(empty[i]);
-  if (empty.size() > kNamedClasses) names += fmt::format(" and {} more", empty.size() - kNamedClasses);
-  console.warn(fmt::format("{}: no image in {}", quote_whole(path), names));
 }
 
 }  // namespace tandem::cli

@@ -7,7 +7,6 @@
 
 #include "io/dataset.h"
 #include "runtime/graph/graph.h"
-#include "tools/console.h"
 #include "tools/option_set.h"
 
 namespace tandem::cli {
@@ -43,8 +42,5 @@ struct LossChoice {
 // `word`: the option. `data`: opened with targets_for(word). With `may_change_end` a softmax is no reason against several classes at once or
 // numbers: train takes another end then. Throws InvalidData naming the sample whose target the loss cannot take, and where nothing fits.
 LossChoice choose_loss(const Graph&, const io::Dataset& data, const std::string& word, bool may_change_end);
-
-// Warns of class folders that hold no image: in a set that trains they are no classes.
-void say_empty_classes(const io::Dataset&, const std::string& path, const Console&);
 
 }  // namespace tandem::cli

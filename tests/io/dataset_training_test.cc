@@ -98,9 +98,9 @@ TEST_F(DatasetTraining, ArchivesHaveTwoPartsAndWeightsOfTheTrainingPart) {
 
 TEST_F(DatasetTraining, HdfHasPartsValuesAndWeights) {
   const H5Image file;
-  file.root().write("x_train", of<float>({2, 3}, {1, 2, 3, 4, 5, 6}));
+  file.root().write("x_train", of<float>({2, 2, 2}, {1, 2, 3, 4, 5, 6, 7, 8}));
   file.root().write("y_train", of<float>({2, 2}, {0.5f, -1, 2, 8}));
-  file.root().write("x_test", of<float>({1, 3}, {7, 8, 9}));
+  file.root().write("x_test", of<float>({1, 2, 2}, {7, 8, 9, 10}));
   file.root().write("y_test", of<float>({1, 2}, {3, 4}));
   save_file(folder_ / "two.h5", file.bytes());
   const auto train = open(folder_ / "two.h5", Part::kTraining, Targets::kValues);
@@ -114,7 +114,7 @@ TEST_F(DatasetTraining, HdfHasPartsValuesAndWeights) {
   EXPECT_EQ(open(folder_ / "two.h5", Part::kMeasuring, Targets::kValues)->size(), 1);
 
   const H5Image weighted;
-  weighted.root().write("x", of<float>({2, 3}, {1, 2, 3, 4, 5, 6}));
+  weighted.root().write("x", of<float>({2, 2, 2}, {1, 2, 3, 4, 5, 6, 7, 8}));
   weighted.root().write("y", of<std::int64_t>({2}, {0, 3}));
   weighted.root().write("sample_weight", of<float>({2}, {0.25f, 4}));
   save_file(folder_ / "w.h5", weighted.bytes());
@@ -122,7 +122,7 @@ TEST_F(DatasetTraining, HdfHasPartsValuesAndWeights) {
   EXPECT_EQ(open(folder_ / "w.h5")->label(1), 3);
 
   const H5Image negative;
-  negative.root().write("x", of<float>({1, 3}, {1, 2, 3}));
+  negative.root().write("x", of<float>({1, 2, 2}, {1, 2, 3, 4}));
   negative.root().write("y", of<std::int64_t>({1}, {0}));
   negative.root().write("sample_weight", of<float>({1}, {-1}));
   save_file(folder_ / "n.h5", negative.bytes());
@@ -142,7 +142,7 @@ TEST_F(DatasetTraining, ListsAndArraysGiveValues) {
   EXPECT_NE(message_of<InvalidData>([&] { open(folder_ / "words.csv", Part::kTraining, Targets::kValues); }).find("\"dog\""), std::string::npos);
   image("classes/cat/a.png", 1);
   EXPECT_THROW(open(folder_ / "classes", Part::kTraining, Targets::kValues), InvalidData);
-  write_npy(folder_ / "x.npy", of<float>({2, 4}, {1, 2, 3, 4, 5, 6, 7, 8}));
+  write_npy(folder_ / "x.npy", of<float>({2, 2, 2}, {1, 2, 3, 4, 5, 6, 7, 8}));
   EXPECT_THROW(open(folder_ / "x.npy", Part::kTraining, Targets::kValues), InvalidData);  // no targets
   write_npy(folder_ / "x_y.npy", of<float>({2, 3}, {0, 1, 1, 1, 0, 1}));
   const auto several = open(folder_ / "x.npy", Part::kTraining, Targets::kValues);
@@ -178,7 +178,7 @@ TEST_F(DatasetTraining, TargetsAreClassesWhereEachIsOne) {
   EXPECT_EQ(open(folder_.write("c.csv", "a.png,3,640\nb.png,1,480\n"))->label(0), 3);
 
   const auto arrays = [&](const Tensor& targets) {
-    write_npy(folder_ / "x.npy", of<float>({2, 4}, {1, 2, 3, 4, 5, 6, 7, 8}));
+    write_npy(folder_ / "x.npy", of<float>({2, 2, 2}, {1, 2, 3, 4, 5, 6, 7, 8}));
     write_npy(folder_ / "x_y.npy", targets);
     return open(folder_ / "x.npy", Part::kTraining, Targets::kEither);
   };
