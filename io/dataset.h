@@ -27,6 +27,8 @@ class Dataset {
   virtual std::int64_t sample_size() const = 0;  // floats of one sample
   // Class folders that hold no image: to be told.
   virtual std::vector<std::string> empty_classes() const { return {}; }
+  // Hidden folders that hold images and are passed over: to be told.
+  virtual std::vector<std::string> hidden_folders() const { return {}; }
 
   // For training. Where samples are images that go through the record: the decoded image of sample i, to be changed before. image() may be called
   // from several threads at once and throws as load().

@@ -21,8 +21,9 @@ struct ListTargets {
   std::vector<std::int64_t> classes;
   std::vector<float> values;
   std::int64_t width = 0;
-  std::vector<std::string> names;       // of the classes or the values; none where they are numbers
-  std::vector<std::string> empty = {};  // class folders without an image
+  std::vector<std::string> names;        // of the classes or the values; none where they are numbers
+  std::vector<std::string> empty = {};   // class folders without an image
+  std::vector<std::string> hidden = {};  // folders that are passed over
 };
 
 class ImageFiles final : public Dataset {
@@ -50,6 +51,7 @@ class ImageFiles final : public Dataset {
   const std::vector<std::string>& class_names() const override { return targets_.width > 0 ? no_names_ : targets_.names; }
   std::int64_t sample_size() const override { return preprocess_.sample_size(); }
   std::vector<std::string> empty_classes() const override { return targets_.empty; }
+  std::vector<std::string> hidden_folders() const override { return targets_.hidden; }
 
  private:
   const std::vector<std::string> paths_;
@@ -191,7 +193,7 @@ std::unique_ptr<Dataset> open_class_folders(const std::string& path, const Datas
   if (o.targets == Targets::kValues) throw InvalidData(fmt::format("{} holds class folders, expected numbers as targets", quote_whole(path)));
   ClassFolders folders = list_class_folders(path, o.natural_order, o.part == Part::kTraining ? "train" : "val");
   if (o.part == Part::kMeasuring) take_known_classes(folders, o.labels);
-  ListTargets targets{std::move(folders.class_index), {}, 0, std::move(folders.classes), std::move(folders.empty)};
+  ListTargets targets{std::move(folders.class_index), {}, 0, std::move(folders.classes), std::move(folders.empty), std::move(folders.hidden)};
   return std::make_unique<ImageFiles>(std::move(folders.paths), std::move(targets), o);
 }
 

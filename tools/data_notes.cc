@@ -66,6 +66,8 @@ void say_numbers(const io::Dataset& data, const std::string& path, const io::Pre
 
 void say_notes(const io::Dataset& data, const std::string& path, const io::Preprocess& record, const Console& console) {
   if (const auto empty = data.empty_classes(); !empty.empty()) console.warn(fmt::format("{}: no image in {}", quote_whole(path), some_names(empty)));
+  if (const auto hidden = data.hidden_folders(); !hidden.empty())
+    console.warn(fmt::format("{}: hidden folders are no classes, the images in {} are left out", quote_whole(path), some_names(hidden)));
   say_numbers(data, path, record, console);
 }
 
