@@ -41,12 +41,21 @@ class Dataset {
   virtual std::int64_t value_count() const { return 0; }
   virtual void values(std::int64_t, std::span<float>) const {}
   virtual std::vector<std::string> value_names() const { return {}; }
+  // They are stored as integers, as class numbers are.
+  virtual bool has_integer_values() const { return false; }
 };
 
 enum class Part { kMeasuring, kTraining };  // of a set that has both
-// Class numbers, or numbers as they are stored (regression, several classes at once). kEither: classes where each target is one (a name, a whole
-// number of 0 or more, a row with a single 1 among zeros), else numbers.
-enum class Targets { kClasses, kValues, kEither };
+// kClasses: each target is a class: a name, a whole number of 0 or more, a row with a single 1 among zeros. kNumbers: likewise, without rows.
+// kValues: numbers as they are stored (regression, several classes at once). kShares: classes where each target is one, else rows that are shares of
+// classes, as values. kEither: classes where each target is one, else values.
+enum class Targets { kClasses, kNumbers, kValues, kShares, kEither };
+
+// None is below 0, and they add up to 1 (within 1e-3).
+bool are_shares(std::span<const float> row);
+
+// The class of a sample whose values are shares: the first of the largest (as Keras).
+std::int64_t class_of_shares(const Dataset&, std::int64_t i);
 
 struct DatasetOptions {
   std::optional<Preprocess> preprocess;  // how images become samples; without it tensors are taken as they are (size must fit)

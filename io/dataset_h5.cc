@@ -43,6 +43,7 @@ class H5Samples final : public Dataset {
   double weight(std::int64_t i) const override { return answers_.weight(i); }
   std::int64_t value_count() const override { return answers_.value_count(); }
   void values(std::int64_t i, std::span<float> out) const override { answers_.values(i, out); }
+  bool has_integer_values() const override { return answers_.has_integers(); }
   std::string name(std::int64_t i) const override { return fmt::format("{}:{}[{}]", title_, file_.samples_name(), i); }
   const std::vector<std::string>& class_names() const override { return none_; }
   std::int64_t sample_size() const override { return form_.size(); }

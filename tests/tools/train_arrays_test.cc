@@ -3,7 +3,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "io/hdf5.h"
 #include "io/npy.h"
+#include "runtime/base/safe_file.h"
 #include "tests/support/files.h"
 #include "tests/support/node_test.h"
 #include "tests/support/subprocess.h"
@@ -98,6 +100,58 @@ TEST(TrainArrays, PixelsThatNobodyNormalisedAreWarnedOf) {
   io::write_npy(folder / "x.npy", random_f32({8, 3, 16, 16}, 5));
   const Finished r = run_tandem({"evaluate", kNetwork, folder / "x.npy", "--preprocess", "tf"});
   EXPECT_EQ(r.err.find(warning), std::string::npos) << r.err;
+}
+
+TEST(TrainArrays, MissingLabelsAreNamed) {
+  const TemporaryFolder folder;
+  const std::string digits = TANDEM_SOURCE_DIR "/tests/data/sets/";
+  io::write_npy(folder / "x.npy", random_f32({8, 3, 16, 16}, 5));
+  const std::string idx = folder.write("alone-images-idx3-ubyte.gz", read_text(digits + "t10k-images-idx3-ubyte.gz"));
+  const io::H5Image image;
+  image.root().write("x", random_f32({8, 3, 16, 16}, 5));
+  save_file(folder / "x.h5", image.bytes());
+  for (const auto& [data, where] : {std::pair(folder / "x.npy", "y.npy beside it"), {idx, "-labels-idx1-ubyte"}, {folder / "x.h5", "y beside x"}}) {
+    const Words all = {data, "has no labels", where};
+    for (const char* loss : {"auto", "categorical_crossentropy", "binary_crossentropy"}) {
+      expect_says(run_tandem(train_words(data, {"--preprocess", "none", "--loss", loss, "--output", folder / "o"})), 4, all);
+      expect_says(run_tandem({"evaluate", kNetwork, data, "--preprocess", "none", "--loss", loss}), 4, all);
+    }
+    expect_says(run_tandem(train_words(data, {"--preprocess", "none", "--loss", "mse", "--output", folder / "o"})), 4, {data});
+  }
+  // What is validated on as well.
+  io::write_npy(folder / "set.npy", random_f32({8, 3, 16, 16}, 5));
+  write_labels(folder / "set_y.npy", kFive);
+  expect_says(run_tandem(train_words(folder / "set.npy", {"--preprocess", "none", "--val-data", folder / "x.npy", "--output", folder / "o"})), 4,
+              {"x.npy", "has no labels"});
+}
+
+TEST(TrainArrays, AStrayNegativeLabelIsNoRegression) {
+  const TemporaryFolder folder;
+  io::write_npy(folder / "x.npy", random_f32({8, 3, 16, 16}, 5));
+  const Words run = {"--preprocess", "none", "--output"};
+  write_labels(folder / "y.npy", {0, 1, 2, -1, 4, 0, 1, 2});
+  expect_says(run_tandem(train_words(folder / "x.npy", run + Words{folder / "o"})), 4, {"x.npy[3]", "label -1, which is no class", "--loss mse"});
+  expect_says(run_tandem(train_words(folder / "x.npy", run + Words{folder / "mse", "--loss", "mse"})), 0, {});
+  write_labels(folder / "y.npy", {-3, -1, -2, -1, -4, -1, -1, -2});  // numbers, clearly
+  expect_says(run_tandem(train_words(folder / "x.npy", run + Words{folder / "below"})), 0, {"--loss auto: mse"});
+  const std::vector<float> floats = {0, 1, 2, -1, 4, 0, 1, 2};
+  io::write_npy(folder / "y.npy", Tensor::of<float>({8}, std::span<const float>(floats)));
+  expect_says(run_tandem(train_words(folder / "x.npy", run + Words{folder / "floats"})), 0, {"--loss auto: mse"});
+}
+
+TEST(TrainArrays, AStrayLargeLabelMakesNoHeadOfMillions) {
+  const TemporaryFolder folder;
+  io::write_npy(folder / "x.npy", random_f32({8, 3, 16, 16}, 5));
+  const Words run = {"--preprocess", "none", "--output"};
+  write_labels(folder / "y.npy", {0, 1, 2, 3, 4, 4000000, 1, 2});
+  expect_says(run_tandem(train_words(folder / "x.npy", run + Words{folder / "o"})), 4,
+              {"x.npy[5]", "label 4000000, which asks for 4000001 classes", "6 different labels", "--classes 4000001"});
+  // Six labels with gaps up to 1060 classes are believed.
+  write_labels(folder / "y.npy", {0, 1, 2, 3, 4, 1060, 1, 2});
+  expect_says(run_tandem(train_words(folder / "x.npy", run + Words{folder / "o"})), 4, {"1061 classes"});
+  expect_says(run_tandem(train_words(folder / "x.npy", run + Words{folder / "o", "--classes", "1061"})), 0, {"x 1061"});
+  write_labels(folder / "y.npy", {0, 1, 2, 3, 4, 1059, 1, 2});
+  expect_says(run_tandem(train_words(folder / "x.npy", run + Words{folder / "most"})), 0, {"x 1060"});
 }
 
 }  // namespace
