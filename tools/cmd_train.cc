@@ -150,10 +150,11 @@ int run(TrainOptions& o, const Console& console) {
   Graph model = import_file(o.model, import);
   if (model.inputs.size() != 1) throw Unsupported(fmt::format("the network has {} inputs, expected one that takes the samples", model.inputs.size()));
   const io::Preprocess p = resolve_preprocess(model, o.preprocess, console);
-  const TrainData data = open_train_data(o, model, p);
+  TrainData data = open_train_data(o, model, p);
   say_notes(*data.training, o.data, p, console);
   if (data.validation && data.validation != data.training) say_notes(*data.validation, o.val_data.empty() ? o.data : o.val_data, p, console);
   const bool goes_on = !o.resume.empty();
+  if (goes_on) keep_class_names(data.classes, RunFolder::labels_of(o.resume), o.resume);
   const DataClasses& classes = data.classes;
   const auto seed = static_cast<std::uint64_t>(o.run.seed);
   model.metadata["tandem.preprocess"] = io::to_json(p);
@@ -171,6 +172,7 @@ int run(TrainOptions& o, const Console& console) {
   const auto submit = [&pool](std::function<void()> task) { pool.submit(std::move(task)); };
   io::BatchOptions batches = batch_options(o, setup, p, batch_shape(*setup.graph, p, 1));
   batches.subset = data.training_subset;
+  batches.class_map = data.class_map;
   batches.shares = data.shares();
   batches.class_weights = class_weights(o.class_weights, *data.training, classes, batches);
   io::BatchSource source(data.training, batches, submit);

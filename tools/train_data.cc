@@ -39,27 +39,42 @@ void check_class_numbers(const io::Dataset& data, std::int64_t classes) {
                     quote_whole(data.name(row)), classes - 1, classes, distinct, classes));
 }
 
-DataClasses classes_of(const TrainOptions& o, const Graph& model, const io::Dataset& data, const std::string& loss) {
-  DataClasses classes{.names = {}, .count = data.value_count(), .loss = loss, .values = {}};
+DataClasses classes_of(const TrainOptions& o, const Graph& model, const io::Dataset& data, const std::string& loss,
+                       const std::vector<std::string>& labels) {
+  DataClasses classes{.names = labels, .count = data.value_count(), .loss = loss, .values = {}};
   if (data.value_count() > 0) {
-    classes.names = data.value_names();
+    if (labels.empty()) classes.names = data.value_names();
     if (loss != "categorical") classes.values = facts_of(data);
     return classes;
   }
-  classes.names = data.class_names();
+  if (labels.empty()) classes.names = data.class_names();
   classes.count = std::ssize(classes.names);
   for (std::int64_t i = 0; classes.names.empty() && i < data.size(); ++i) classes.count = std::max(classes.count, data.label(i) + 1);
   if (classes.names.empty() && o.training.classes == "auto" && classes.count != outputs_of(model)) check_class_numbers(data, classes.count);
   return classes;
 }
 
+// --labels: as many as the data has, or --classes says. The model's own are forgotten.
+std::vector<std::string> labels_of(const TrainOptions& o, Graph& model) {
+  if (o.preprocess.labels.empty()) return {};
+  auto labels = resolve_labels(model, o.preprocess, 0);
+  const std::string file = quote_whole(o.preprocess.labels);
+  if (labels.empty()) throw InvalidData(fmt::format("there are no labels in {}", file));
+  if (const std::string& n = o.training.classes; n != "auto" && n != std::to_string(labels.size()))
+    throw InvalidData(fmt::format("there are {} labels in {}, --classes says {}", labels.size(), file, n));
+  model.metadata["tandem.labels"] = io::labels_json(labels);
+  return labels;
+}
+
 }  // namespace
 
-TrainData open_train_data(const TrainOptions& o, const Graph& model, const io::Preprocess& p) {
+TrainData open_train_data(const TrainOptions& o, Graph& model, const io::Preprocess& p) {
   io::DatasetOptions options{.preprocess = p, .natural_order = o.preprocess.class_order == "natural", .exif_orientation = o.exif};
   options.part = io::Part::kTraining;
   options.targets = targets_for(o.training.loss);
   if (!o.val_data.empty() && o.val_split > 0) throw UsageError("--val-data and --val-split contradict each other: give one of them");
+  const auto labels = labels_of(o, model);
+  options.labels = labels;
   TrainData data;
   data.training = io::open_dataset(o.data, options);
   check_labelled(*data.training, o.data);
@@ -67,7 +82,13 @@ TrainData open_train_data(const TrainOptions& o, const Graph& model, const io::P
   options.targets = data.loss.targets;
   // Whole numbers that are no classes.
   if ((options.targets == io::Targets::kValues) != (data.training->value_count() > 0)) data.training = io::open_dataset(o.data, options);
-  data.classes = classes_of(o, model, *data.training, data.loss.kind);
+  const std::int64_t values = data.training->value_count();
+  if (values > 0 && !labels.empty() && std::ssize(labels) != values)
+    throw InvalidData(fmt::format("there are {} labels in {}, {} has {} targets for each sample", labels.size(), quote_whole(o.preprocess.labels),
+                                  quote_whole(o.data), values));
+  data.classes = classes_of(o, model, *data.training, data.loss.kind, labels);
+  if (!labels.empty() && !data.training->class_names().empty())
+    data.class_map = map_classes(data.training->class_names(), labels, std::ssize(labels));
   options.part = io::Part::kMeasuring;
   options.labels = data.training->class_names();
   if (!o.val_data.empty() || (o.val_split == 0 && io::has_validation_part(o.data))) {
@@ -84,6 +105,23 @@ TrainData open_train_data(const TrainOptions& o, const Graph& model, const io::P
   if (data.validation && data.validation->value_names() != data.training->value_names())
     throw InvalidData("the columns of the validation data are not called as those of the training data");
   return data;
+}
+
+void keep_class_names(DataClasses& classes, const std::vector<std::string>& of_run, const std::string& run) {
+  if (of_run.empty()) return;
+  if (classes.names.empty()) {
+    classes.names = of_run;
+    if (!classes.values) classes.count = std::max(classes.count, std::ssize(of_run));
+    return;
+  }
+  for (std::size_t i = 0; i < std::max(of_run.size(), classes.names.size()); ++i) {
+    const std::string before = i < of_run.size() ? quote_whole(of_run[i]) : "not there",
+                      now = i < classes.names.size() ? quote_whole(classes.names[i]) : "not there";
+    // Outputs that the data never had a class for are called by their number.
+    const bool unused = i >= classes.names.size() && of_run[i] == std::to_string(i);
+    if (before != now && !unused)
+      throw InvalidData(fmt::format("option --resume: class {} of the run in {} is {}, in the data it is {}", i, quote_whole(run), before, now));
+  }
 }
 
 }  // namespace tandem::cli

@@ -64,10 +64,9 @@ bool fit_classes(Graph& graph, const DataClasses& data, const TrainingFlags& fla
   if (data.values && wanted != data.count)
     throw UsageError(fmt::format("option --classes: {}, the data has {} numbers for each sample", wanted, data.count));
   const bool binary = setup.outputs == 1 && data.count == 2 && flags.classes == "auto";
-  const bool same_names = !stored.empty() && stored == data.names;
-  const bool keeps = flags.head.empty() && (data.values || flags.classes == "auto")
-                         ? same_names || ((data.names.empty() || stored.empty()) && (setup.outputs == wanted || binary))
-                         : false;
+  const bool fits = setup.outputs == wanted || binary, same_names = !stored.empty() && stored == data.names;
+  const bool keeps =
+      flags.head.empty() && (data.values || flags.classes == "auto") ? fits && (same_names || data.names.empty() || stored.empty()) : false;
   if (!keeps) {
     const auto head = models::find_head(graph);
     if (!head) throw Unsupported("the network's head (a last Gemm, MatMul or 1x1 Conv) was not found: it cannot take another number of classes");
