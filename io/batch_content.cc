@@ -50,17 +50,13 @@ void BatchContent::check_targets(std::span<const std::int64_t> members) {
     width_ = static_cast<std::size_t>(data_.value_count());
     if (o_.outputs != data_.value_count())
       throw InvalidData(fmt::format("targets have {} values, the network gives {}", data_.value_count(), o_.outputs));
-    if (!o_.class_weights.empty()) throw UsageError("class weights need class numbers as targets");
-    return;
+    if (!o_.class_weights.empty() && !o_.shares) throw UsageError("class weights need class numbers as targets");
+    return check_class_weights(o_.outputs);
   }
   if (o_.outputs < 1) throw UsageError(fmt::format("the network must give at least one output, gives {}", o_.outputs));
   width_ = static_cast<std::size_t>(o_.outputs);
   classes_ = o_.outputs == 1 ? 2 : o_.outputs;
-  if (!o_.class_weights.empty() && std::ssize(o_.class_weights) != classes_)
-    throw UsageError(fmt::format("there are {} class weights for {} classes", o_.class_weights.size(), classes_));
-  for (const float w : o_.class_weights) {
-    if (!(w >= 0) || std::isinf(w)) throw UsageError(fmt::format("a class weight is {}, expected a number of 0 or more", w));
-  }
+  check_class_weights(classes_);
   for (const std::int64_t i : members) {
     if (data_.label(i) < 0) throw InvalidData(fmt::format("{} has no label", quote_whole(data_.name(i))));
     const std::int64_t place = label(i);
@@ -69,7 +65,16 @@ void BatchContent::check_targets(std::span<const std::int64_t> members) {
   }
 }
 
+void BatchContent::check_class_weights(std::int64_t classes) const {
+  if (!o_.class_weights.empty() && std::ssize(o_.class_weights) != classes)
+    throw UsageError(fmt::format("there are {} class weights for {} classes", o_.class_weights.size(), classes));
+  for (const float w : o_.class_weights) {
+    if (!(w >= 0) || std::isinf(w)) throw UsageError(fmt::format("a class weight is {}, expected a number of 0 or more", w));
+  }
+}
+
 std::int64_t BatchContent::label(std::int64_t index) const {
+  if (o_.shares && data_.value_count() > 0) return class_of_shares(data_, index);
   const std::int64_t of_data = data_.label(index);
   if (classes_ == 0 || o_.class_map.empty()) return classes_ == 0 ? -1 : of_data;
   return of_data < std::ssize(o_.class_map) ? o_.class_map[static_cast<std::size_t>(of_data)] : -1;
@@ -86,7 +91,7 @@ void BatchContent::write_target(std::int64_t index, std::span<float> out) const 
     out[static_cast<std::size_t>(label(index))] = 1;
   }
   if (s == 0) return;
-  const float base = classes_ == 0 || width_ == 1 || o_.apart ? s / 2 : s / static_cast<float>(width_);
+  const float base = (classes_ == 0 && !o_.shares) || width_ == 1 || o_.apart ? s / 2 : s / static_cast<float>(width_);
   for (float& t : out) t = t * (1 - s) + base;
 }
 

@@ -26,6 +26,7 @@ class BatchContent {
 
  private:
   void check_augmentation() const;
+  void check_class_weights(std::int64_t classes) const;
   void check_targets(std::span<const std::int64_t> members);
   std::int64_t label(std::int64_t index) const;
   void write_target(std::int64_t index, std::span<float> out) const;

@@ -30,7 +30,7 @@ struct Batch {
   Tensor target;                    // [n, width] float32
   Tensor weight;                    // [n] float32: weight of the sample times that of its class; 1 where there are none
   std::vector<std::int64_t> index;  // of each sample in the data set
-  std::vector<std::int64_t> label;  // of each sample before smoothing and mixing, an output of the network; -1 where targets are values
+  std::vector<std::int64_t> label;  // of each sample before smoothing and mixing, an output of the network; -1 where targets are values but no shares
   std::int64_t first = 0;           // place of the batch's first sample in the order of its pass
   BatchPosition at;
   bool ends_pass = false;
@@ -50,7 +50,8 @@ struct BatchOptions {
   Shape sample_shape;
   std::int64_t outputs = 0;
   std::vector<std::int64_t> class_map;  // output of each class of the data set; empty: class i is output i
-  float label_smoothing = 0;            // s: t (1 - s) + s / outputs; with values, one output or `apart` t (1 - s) + s / 2 (Keras)
+  bool shares = false;                  // values are shares of classes: the largest is the sample's class for weights and labels
+  float label_smoothing = 0;            // s: t (1 - s) + s / outputs; with one output, `apart` or values that are no shares t (1 - s) + s / 2 (Keras)
   bool apart = false;                   // each output is a question of its own (binary cross-entropy)
   std::vector<float> class_weights;     // for each output (two with one output); empty: 1
 

@@ -91,4 +91,15 @@ Checkpoint load_checkpoint(const std::string& folder, std::string& note) {
   throw InvalidData(fmt::format("folder {} holds no checkpoint:\n{}", quote_whole(folder), wrong));
 }
 
+std::map<std::string, std::string> checkpoint_texts(const std::string& folder) {
+  for (const std::string& path : {last_of(folder), previous_of(folder)}) {
+    try {
+      if (fs::exists(path)) return read_keras_h5(path).texts;
+    } catch (const Error&) {
+      continue;  // load_checkpoint() says what is wrong
+    }
+  }
+  return {};
+}
+
 }  // namespace tandem::io

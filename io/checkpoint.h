@@ -23,4 +23,7 @@ void save_checkpoint(const std::string& folder, const Checkpoint& checkpoint, co
 // are read when asked for. Throws InvalidData where there is none, with what is wrong with both.
 Checkpoint load_checkpoint(const std::string& folder, std::string& note);
 
+// What save_checkpoint() was given as `texts`, of the last one that can be opened; its arrays are not looked at. Empty where there is none.
+std::map<std::string, std::string> checkpoint_texts(const std::string& folder);
+
 }  // namespace tandem::io

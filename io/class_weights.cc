@@ -78,12 +78,12 @@ std::size_t class_of(const std::string& name, std::span<const std::string> label
 }  // namespace
 
 std::vector<float> balanced_class_weights(const Dataset& data, const BatchOptions& o) {
-  if (data.value_count() > 0 || o.outputs < 1) throw UsageError("balanced class weights need class numbers as targets");
+  if ((data.value_count() > 0 && !o.shares) || o.outputs < 1) throw UsageError("balanced class weights need class numbers as targets");
   std::vector<std::int64_t> counts(static_cast<std::size_t>(o.outputs == 1 ? 2 : o.outputs));
   const std::int64_t samples = o.subset.empty() ? data.size() : std::ssize(o.subset);
   for (std::int64_t k = 0; k < samples; ++k) {
     const std::int64_t index = o.subset.empty() ? k : o.subset[static_cast<std::size_t>(k)];
-    std::int64_t label = data.label(index);
+    std::int64_t label = o.shares && data.value_count() > 0 ? class_of_shares(data, index) : data.label(index);
     if (!o.class_map.empty()) label = label >= 0 && label < std::ssize(o.class_map) ? o.class_map[static_cast<std::size_t>(label)] : -1;
     if (label < 0 || label >= std::ssize(counts))
       throw InvalidData(

@@ -50,6 +50,12 @@ std::unique_ptr<Dataset> open_dataset(const std::string& path, const DatasetOpti
   return set;
 }
 
+std::int64_t class_of_shares(const Dataset& data, std::int64_t i) {
+  std::vector<float> row(static_cast<std::size_t>(data.value_count()));
+  data.values(i, row);
+  return std::max_element(row.begin(), row.end()) - row.begin();
+}
+
 bool has_validation_part(const std::string& path) { return has_class_folders(path + "/train") && has_class_folders(path + "/val"); }
 
 }  // namespace tandem::io

@@ -1,4 +1,4 @@
-// Data sets of numbers in memory, and what turns a stored sample into a network's input.
+// Data sets of arrays in memory, and what their targets are.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,6 +9,7 @@
 #include "io/dataset_sources.h"
 #include "io/npy.h"
 #include "io/npz.h"
+#include "io/stored_samples.h"
 #include "runtime/base/error.h"
 #include "runtime/base/quote.h"
 
@@ -25,44 +26,41 @@ class Arrays final : public Dataset {
       : title_(std::move(title)),
         samples_(std::move(samples)),
         answers_(std::move(answers)),
-        options_(o),
-        shape_(samples_.shape().begin() + 1, samples_.shape().end()),
-        sample_size_(converted_size(samples_.dtype(), shape_, options_)) {
-    options_.labels = {};  // belong to the caller
-  }
+        form_(samples_.dtype(), Shape(samples_.shape().begin() + 1, samples_.shape().end()), o) {}
   std::int64_t size() const override { return samples_.shape()[0]; }
   void load(std::int64_t i, std::span<float> out) const override {
-    with_context([&] { return quote_whole(name(i)); }, [&] { convert_sample(stored(i), options_, out); });
+    with_context([&] { return quote_whole(name(i)); }, [&] { form_.convert(stored(i), out); });
   }
-  bool has_images() const override { return stores_images(samples_.dtype(), shape_, options_); }
-  Image image(std::int64_t i) const override { return stored_image(stored(i)); }
+  bool has_images() const override { return form_.are_images(); }
+  bool is_turned() const override { return form_.are_turned(); }
+  Image image(std::int64_t i) const override { return form_.image(stored(i)); }
   std::int64_t label(std::int64_t i) const override { return answers_.label(i); }
   double weight(std::int64_t i) const override { return answers_.weight(i); }
   std::int64_t value_count() const override { return answers_.value_count(); }
   void values(std::int64_t i, std::span<float> out) const override { answers_.values(i, out); }
+  bool has_integer_values() const override { return answers_.has_integers(); }
   std::string name(std::int64_t i) const override { return fmt::format("{}[{}]", title_, i); }
   const std::vector<std::string>& class_names() const override { return none_; }
-  std::int64_t sample_size() const override { return sample_size_; }
+  std::int64_t sample_size() const override { return form_.size(); }
 
  private:
   Tensor stored(std::int64_t i) const {
-    const std::size_t bytes = static_cast<std::size_t>(elements(shape_)) * size_of(samples_.dtype());
-    return Tensor::view(samples_.dtype(), shape_, static_cast<const std::byte*>(samples_.data()) + static_cast<std::size_t>(i) * bytes, nullptr);
+    const std::size_t bytes = static_cast<std::size_t>(elements(form_.shape())) * size_of(samples_.dtype());
+    return Tensor::view(samples_.dtype(), form_.shape(), static_cast<const std::byte*>(samples_.data()) + static_cast<std::size_t>(i) * bytes,
+                        nullptr);
   }
   const std::string title_;
   const Tensor samples_;
   const Answers answers_;
-  DatasetOptions options_;
-  const Shape shape_;
-  const std::int64_t sample_size_;
+  const StoredSamples form_;
   const std::vector<std::string> none_;
 };
 
-std::int64_t largest(std::span<const double> row, std::int64_t index) {
-  const auto best = std::max_element(row.begin(), row.end());
-  const bool clear = std::none_of(row.begin(), row.end(), [](double v) { return std::isnan(v); }) && std::count(row.begin(), row.end(), *best) == 1;
-  if (!clear) throw InvalidData(fmt::format("label {} is no one-hot row: it has no single largest value", index));
-  return best - row.begin();
+// The largest of another row is no class: it may be a share, or one of several.
+std::int64_t place_of_one(std::span<const double> row, std::int64_t index) {
+  const bool clear = std::count(row.begin(), row.end(), 1.0) == 1 && std::count(row.begin(), row.end(), 0.0) == std::ssize(row) - 1;
+  if (!clear) throw InvalidData(fmt::format("label {} is no one-hot row: expected a single 1 among zeros", index));
+  return std::find(row.begin(), row.end(), 1.0) - row.begin();
 }
 
 // Every target is a class: a whole number, or a one-hot row.
@@ -103,35 +101,11 @@ std::vector<Pair> pairs_for(Part part) {
 
 }  // namespace
 
-bool stores_images(DType dtype, std::span<const std::int64_t> shape, const DatasetOptions& o) {
-  return o.preprocess && dtype == DType::kU8 && (shape.size() == 2 || (shape.size() == 3 && (shape[2] == 1 || shape[2] == 3)));
-}
-
-std::int64_t converted_size(DType dtype, std::span<const std::int64_t> shape, const DatasetOptions& o) {
-  if (!stores_images(dtype, shape, o)) return elements(shape);
-  const DecodeLimits limits;
-  if (shape[0] < 1 || shape[1] < 1 || shape[0] > limits.max_pixels / shape[1])
-    throw InvalidData(fmt::format("images must have 1 to {} pixels, are {} x {}", limits.max_pixels, shape[0], shape[1]));
-  return o.preprocess->sample_size();
-}
-
-Image stored_image(const Tensor& sample) {
-  const auto values = sample.as<std::uint8_t>();
-  Image image{static_cast<int>(sample.shape()[1]), static_cast<int>(sample.shape()[0]), {}};
-  if (sample.rank() == 3 && sample.shape()[2] == 3) {
-    image.rgb.assign(values.begin(), values.end());
-  } else {
-    image.rgb.reserve(3 * values.size());
-    for (const std::uint8_t v : values) image.rgb.insert(image.rgb.end(), 3, v);
-  }
-  return image;
-}
-
-void convert_sample(const Tensor& sample, const DatasetOptions& o, std::span<float> out) {
-  if (stores_images(sample.dtype(), sample.shape(), o)) return apply(*o.preprocess, stored_image(sample), out);
-  const auto values = sample.to_doubles();
-  if (values.size() != out.size()) throw InvalidData(fmt::format("a sample has {} values, the network takes {}", values.size(), out.size()));
-  std::transform(values.begin(), values.end(), out.begin(), [](double v) { return static_cast<float>(v); });
+bool are_shares(std::span<const float> row) {
+  constexpr double kTolerance = 1e-3;
+  double sum = 0;
+  for (const float v : row) sum += static_cast<double>(v);
+  return std::abs(sum - 1) <= kTolerance && std::all_of(row.begin(), row.end(), [](float v) { return v >= 0; });
 }
 
 bool is_one_hot(std::span<const float> row) {
@@ -154,7 +128,7 @@ std::vector<std::int64_t> class_indices(const Tensor& labels) {
     }
     const auto row = std::span(values).subspan(static_cast<std::size_t>(i % kAtOnce * width), static_cast<std::size_t>(width));
     if (width > 1) {
-      indices.push_back(largest(row, i));
+      indices.push_back(place_of_one(row, i));
       continue;
     }
     if (row[0] != std::floor(row[0]) || row[0] < 0 || row[0] > 1e9) throw InvalidData(fmt::format("label {} is {}: no class number", i, row[0]));
@@ -169,13 +143,16 @@ Answers::Answers(const Tensor& labels, const Tensor& weights, std::int64_t count
     if (tensor->rank() < 1) throw InvalidData(fmt::format("{} must lie along a first dimension, are one number", what));
     if (tensor->shape()[0] != count) throw InvalidData(fmt::format("there are {} samples and {} {}", count, tensor->shape()[0], what));
   }
-  if (labels && targets != Targets::kClasses && count > 0) take_values(labels, count);
-  if (targets == Targets::kEither && width_ > 0 && are_classes(values_, width_, labels.rank())) {
+  if (labels && targets == Targets::kNumbers && labels.size() != count)
+    throw InvalidData(fmt::format("labels have shape {}, expected one class number for each sample (categorical_crossentropy takes rows)",
+                                  to_string(labels.shape())));
+  const bool numbers = targets == Targets::kValues || targets == Targets::kEither || (targets == Targets::kShares && labels.size() != count);
+  if (labels && numbers && count > 0) take_values(labels, count);
+  if (width_ > 0 && become_classes(labels.rank(), targets)) {
     values_ = {};
     width_ = 0;
-    targets = Targets::kClasses;
   }
-  if (labels && targets == Targets::kClasses) classes_ = class_indices(labels);
+  if (labels && width_ == 0) classes_ = class_indices(labels);
   if (!weights) return;
   if (weights.size() != count)
     throw InvalidData(fmt::format("sample weights must be one number for each sample, have shape {}", to_string(weights.shape())));
@@ -185,8 +162,20 @@ Answers::Answers(const Tensor& labels, const Tensor& weights, std::int64_t count
   }
 }
 
+// Throws where rows are neither classes nor shares of them.
+bool Answers::become_classes(std::int64_t rank, Targets targets) const {
+  if (targets == Targets::kValues) return false;
+  if (are_classes(values_, width_, rank)) return true;
+  for (std::int64_t i = 0; targets == Targets::kShares && i < std::ssize(values_) / width_; ++i) {
+    if (rank > 2 || !are_shares(std::span(values_).subspan(static_cast<std::size_t>(i * width_), static_cast<std::size_t>(width_))))
+      throw InvalidData(fmt::format("label {} is no class and no shares of classes: expected {} numbers of 0 or more that add up to 1", i, width_));
+  }
+  return false;
+}
+
 void Answers::take_values(const Tensor& labels, std::int64_t count) {
   width_ = labels.size() / count;
+  integers_ = !is_float(labels.dtype());
   const auto all = labels.to_doubles();
   values_.assign(all.begin(), all.end());
   const auto bad = std::find_if(values_.begin(), values_.end(), [](float v) { return !std::isfinite(v); });

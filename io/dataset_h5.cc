@@ -5,6 +5,7 @@
 
 #include "io/dataset_sources.h"
 #include "io/h5_dataset.h"
+#include "io/stored_samples.h"
 #include "runtime/base/error.h"
 #include "runtime/base/quote.h"
 
@@ -24,9 +25,7 @@ H5Dataset open_part(const std::string& path, Part part) {
 class H5Samples final : public Dataset {
  public:
   H5Samples(const std::string& path, const DatasetOptions& o)
-      : title_(path), file_(open_part(path, o.part)), options_(o), sample_size_(converted_size(file_.dtype(), file_.sample_shape(), o)) {
-    options_.labels = {};  // belong to the caller
-    images_ = stores_images(file_.dtype(), file_.sample_shape(), options_);
+      : title_(path), file_(open_part(path, o.part)), form_(file_.dtype(), file_.sample_shape(), o) {
     const std::int64_t n = file_.size();
     Tensor weights;
     if (file_.has_weights()) weights = Tensor::of<double>({n}, file_.weights(0, n));
@@ -35,17 +34,19 @@ class H5Samples final : public Dataset {
   std::int64_t size() const override { return file_.size(); }
   void load(std::int64_t i, std::span<float> out) const override {
     const Tensor sample = stored(i);
-    with_context([&] { return quote_whole(name(i)); }, [&] { convert_sample(sample, options_, out); });
+    with_context([&] { return quote_whole(name(i)); }, [&] { form_.convert(sample, out); });
   }
-  bool has_images() const override { return images_; }
-  Image image(std::int64_t i) const override { return stored_image(stored(i)); }
+  bool has_images() const override { return form_.are_images(); }
+  bool is_turned() const override { return form_.are_turned(); }
+  Image image(std::int64_t i) const override { return form_.image(stored(i)); }
   std::int64_t label(std::int64_t i) const override { return answers_.label(i); }
   double weight(std::int64_t i) const override { return answers_.weight(i); }
   std::int64_t value_count() const override { return answers_.value_count(); }
   void values(std::int64_t i, std::span<float> out) const override { answers_.values(i, out); }
+  bool has_integer_values() const override { return answers_.has_integers(); }
   std::string name(std::int64_t i) const override { return fmt::format("{}:{}[{}]", title_, file_.samples_name(), i); }
   const std::vector<std::string>& class_names() const override { return none_; }
-  std::int64_t sample_size() const override { return sample_size_; }
+  std::int64_t sample_size() const override { return form_.size(); }
 
  private:
   Tensor stored(std::int64_t i) const {
@@ -54,9 +55,7 @@ class H5Samples final : public Dataset {
   }
   const std::string title_;
   const H5Dataset file_;
-  DatasetOptions options_;
-  const std::int64_t sample_size_;
-  bool images_ = false;
+  const StoredSamples form_;
   Answers answers_;
   const std::vector<std::string> none_;
   mutable std::mutex mutex_;  // a file belongs to one thread at a time

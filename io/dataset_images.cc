@@ -21,8 +21,10 @@ struct ListTargets {
   std::vector<std::int64_t> classes;
   std::vector<float> values;
   std::int64_t width = 0;
-  std::vector<std::string> names;       // of the classes or the values; none where they are numbers
-  std::vector<std::string> empty = {};  // class folders without an image
+  std::vector<std::string> names;        // of the classes or the values; none where they are numbers
+  std::vector<std::string> empty = {};   // class folders without an image
+  std::vector<std::string> hidden = {};  // folders that are passed over
+  bool integers = false;                 // values are written without a point
 };
 
 class ImageFiles final : public Dataset {
@@ -45,11 +47,13 @@ class ImageFiles final : public Dataset {
   void values(std::int64_t i, std::span<float> out) const override {
     std::copy_n(targets_.values.begin() + static_cast<std::ptrdiff_t>(i * targets_.width), targets_.width, out.begin());
   }
+  bool has_integer_values() const override { return targets_.width > 0 && targets_.integers; }
   std::vector<std::string> value_names() const override { return targets_.width > 0 ? targets_.names : std::vector<std::string>(); }
   std::string name(std::int64_t i) const override { return paths_[static_cast<std::size_t>(i)]; }
   const std::vector<std::string>& class_names() const override { return targets_.width > 0 ? no_names_ : targets_.names; }
   std::int64_t sample_size() const override { return preprocess_.sample_size(); }
   std::vector<std::string> empty_classes() const override { return targets_.empty; }
+  std::vector<std::string> hidden_folders() const override { return targets_.hidden; }
 
  private:
   const std::vector<std::string> paths_;
@@ -113,7 +117,7 @@ bool are_numbers(const std::vector<std::string>& fields) {
 
 // All that stands behind each path, the same number of numbers everywhere.
 ListTargets by_numbers(const Listing& list) {
-  ListTargets targets{.classes = {}, .values = {}, .width = std::ssize(list.fields[0]), .names = list.header};
+  ListTargets targets{.classes = {}, .values = {}, .width = std::ssize(list.fields[0]), .names = list.header, .integers = true};
   if (std::ssize(targets.names) != targets.width || targets.width == 1) targets.names.clear();
   for (std::size_t i = 0; i < list.paths.size(); ++i) {
     const auto& fields = list.fields[i];
@@ -126,6 +130,7 @@ ListTargets by_numbers(const Listing& list) {
         throw InvalidData(
             fmt::format("line {}: {} has the label {}, expected a number", list.lines[i], quote_whole(list.paths[i]), quote_whole(text)));
       targets.values.push_back(*v);
+      targets.integers = targets.integers && text.find_first_not_of("0123456789+-") == std::string::npos;
     }
   }
   return targets;
@@ -156,7 +161,14 @@ ListTargets targets_of(const Listing& list, const DatasetOptions& o) {
   if (several &&
       std::all_of(list.fields.begin(), list.fields.end(), [&](const auto& f) { return f.size() == list.fields[0].size() && are_numbers(f); })) {
     ListTargets rows = by_numbers(list);
-    if (take_one_hot(rows)) return rows;  // else columns behind the label are about something else
+    const auto width = static_cast<std::size_t>(rows.width);
+    bool shares = o.targets == Targets::kShares;
+    for (std::size_t at = 0; shares && at < rows.values.size(); at += width) shares = are_shares(std::span(rows.values).subspan(at, width));
+    const bool one_hot = take_one_hot(rows);
+    if (one_hot && o.targets == Targets::kNumbers)
+      throw InvalidData(
+          fmt::format("{} has {} targets, expected one class number (categorical_crossentropy takes rows)", quote_whole(list.paths[0]), width));
+    if (one_hot || shares) return rows;  // else columns behind the label are about something else
   }
   if (std::all_of(list.labels.begin(), list.labels.end(), is_index)) {
     ListTargets targets;
@@ -191,7 +203,7 @@ std::unique_ptr<Dataset> open_class_folders(const std::string& path, const Datas
   if (o.targets == Targets::kValues) throw InvalidData(fmt::format("{} holds class folders, expected numbers as targets", quote_whole(path)));
   ClassFolders folders = list_class_folders(path, o.natural_order, o.part == Part::kTraining ? "train" : "val");
   if (o.part == Part::kMeasuring) take_known_classes(folders, o.labels);
-  ListTargets targets{std::move(folders.class_index), {}, 0, std::move(folders.classes), std::move(folders.empty)};
+  ListTargets targets{std::move(folders.class_index), {}, 0, std::move(folders.classes), std::move(folders.empty), std::move(folders.hidden)};
   return std::make_unique<ImageFiles>(std::move(folders.paths), std::move(targets), o);
 }
 

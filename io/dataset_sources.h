@@ -24,14 +24,7 @@ std::unique_ptr<Dataset> open_arrays(const std::string& path, Tensor samples, Te
 // True when there is something of that name; never throws.
 bool exists(const std::string& path);
 
-// Floats that convert_sample() writes for samples of this type and shape. Throws InvalidData for images without pixels or too large ones.
-std::int64_t converted_size(DType, std::span<const std::int64_t> shape, const DatasetOptions&);
-// True where samples of this type and shape are byte images (H x W, H x W x 1, H x W x 3) that go through the record; and such a sample as one.
-bool stores_images(DType, std::span<const std::int64_t> shape, const DatasetOptions&);
-Image stored_image(const Tensor& sample);
-// One stored sample to the network's input: images through the record, numbers of the right count as they are.
-void convert_sample(const Tensor& sample, const DatasetOptions&, std::span<float> out);
-// Whole numbers of 0 or more, or the place of the largest of each one-hot row. Throws InvalidData naming the row.
+// Whole numbers of 0 or more, or the place of the 1 of each one-hot row. Throws InvalidData naming the row.
 std::vector<std::int64_t> class_indices(const Tensor& labels);
 // A single 1 among zeros.
 bool is_one_hot(std::span<const float> row);
@@ -46,13 +39,16 @@ class Answers {
   double weight(std::int64_t i) const { return weights_.empty() ? 1 : weights_[static_cast<std::size_t>(i)]; }
   std::int64_t value_count() const { return width_; }
   void values(std::int64_t i, std::span<float> out) const;
+  bool has_integers() const { return width_ > 0 && integers_; }
 
  private:
   void take_values(const Tensor& labels, std::int64_t count);
+  bool become_classes(std::int64_t rank, Targets) const;
 
   std::vector<std::int64_t> classes_;
   std::vector<float> values_;
   std::int64_t width_ = 0;  // of values
+  bool integers_ = false;   // likewise
   std::vector<double> weights_;
 };
 

@@ -25,8 +25,12 @@ bool is_folder(const std::string& path) {
 
 using FolderId = std::pair<dev_t, ino_t>;
 
+bool is_hidden(const std::string& name) { return name.starts_with('.'); }
+
 // Paths of images below `folder`, relative to it, not sorted. `above`: the folders on the way down; links that lead back up are not followed.
-void walk(const fs::path& folder, const std::string& prefix, bool recursive, std::vector<FolderId>& above, std::vector<std::string>& found) {
+// `hidden`: takes the folders below that are hidden and are not looked into; none: they are like others.
+void walk(const fs::path& folder, const std::string& prefix, bool recursive, std::vector<FolderId>& above, std::vector<std::string>& found,
+          std::vector<std::string>* hidden) {
   struct stat info {};
   if (::stat(folder.c_str(), &info) == 0) {
     const FolderId id(info.st_dev, info.st_ino);
@@ -41,7 +45,10 @@ void walk(const fs::path& folder, const std::string& prefix, bool recursive, std
     const std::string name = it->path().filename().string();
     std::error_code ignored;
     if (it->is_directory(ignored)) {
-      if (recursive) walk(it->path(), prefix + name + "/", recursive, above, found);
+      if (hidden && is_hidden(name))
+        hidden->push_back(prefix + name);
+      else if (recursive)
+        walk(it->path(), prefix + name + "/", recursive, above, found, hidden);
     } else if (has_image_suffix(name)) {
       found.push_back(prefix + name);
     }
@@ -50,10 +57,10 @@ void walk(const fs::path& folder, const std::string& prefix, bool recursive, std
   above.pop_back();
 }
 
-std::vector<std::string> images_below(const std::string& folder, bool recursive) {
+std::vector<std::string> images_below(const std::string& folder, bool recursive, std::vector<std::string>* hidden = nullptr) {
   std::vector<std::string> found;
   std::vector<FolderId> above;
-  walk(folder, "", recursive, above, found);
+  walk(folder, "", recursive, above, found, hidden);
   std::sort(found.begin(), found.end());
   return found;
 }
@@ -133,10 +140,20 @@ ClassFolders list_class_folders(const std::string& given, bool natural_order, co
     std::erase_if(names, [&](const std::string& name) { return name == "val" && has_class_folders(root + "/" + name); });
   }
   if (natural_order) std::stable_sort(names.begin(), names.end(), natural_less);
+  // Those with an image are told: what lies there might have been meant.
+  const auto tell_hidden = [&](const std::string& name) {
+    if (!images_below(root + "/" + name, true).empty()) all.hidden.push_back(name);
+  };
   for (const std::string& name : names) {
-    const auto files = images_below(root + "/" + name, true);
+    if (is_hidden(name)) {
+      tell_hidden(name);
+      continue;
+    }
+    std::vector<std::string> inner_hidden;
+    const auto files = images_below(root + "/" + name, true, &inner_hidden);
+    for (const std::string& folder : inner_hidden) tell_hidden(name + "/" + folder);
     if (files.empty()) {
-      if (!name.starts_with('.')) all.empty.push_back(name);
+      all.empty.push_back(name);
       continue;
     }
     for (const std::string& file : files) {
@@ -145,6 +162,7 @@ ClassFolders list_class_folders(const std::string& given, bool natural_order, co
     }
     all.classes.push_back(name);
   }
+  std::sort(all.hidden.begin(), all.hidden.end());
   if (all.paths.empty()) throw InvalidData(fmt::format("the folder {} holds no class folders with images", quote_whole(given)));
   return all;
 }
@@ -152,7 +170,8 @@ ClassFolders list_class_folders(const std::string& given, bool natural_order, co
 bool has_class_folders(const std::string& path) {
   if (!is_folder(path)) return false;
   for (const std::string& name : sorted_folders(path)) {
-    if (!images_below(path + "/" + name, true).empty()) return true;
+    std::vector<std::string> hidden;
+    if (!is_hidden(name) && !images_below(path + "/" + name, true, &hidden).empty()) return true;
   }
   return false;
 }

@@ -28,12 +28,13 @@ Listing list_inputs(const std::string& input, bool recursive);
 
 // root/class/*: files below each folder (recursively), with labels = names of the class folders. Uses root/PART instead when it holds class folders;
 // otherwise, for "train", a root/val with class folders is no class. Class names sorted bytewise, or naturally ("class2" before "class10"). Empty
-// folders are no classes.
+// folders are no classes, hidden ones (".cache") neither, and no images below a class.
 struct ClassFolders {
   std::vector<std::string> classes;
   std::vector<std::string> paths;         // full, sorted by class then bytewise
   std::vector<std::int64_t> class_index;  // of each path
-  std::vector<std::string> empty;         // folders without an image: no classes; hidden ones are not told
+  std::vector<std::string> empty;         // folders without an image: no classes
+  std::vector<std::string> hidden;        // hidden folders that hold images, also those below a class
 };
 ClassFolders list_class_folders(const std::string& root, bool natural_order, const std::string& part = "val");
 

@@ -12,6 +12,7 @@
 #include "runtime/base/quote.h"
 #include "tools/classifier.h"
 #include "tools/command.h"
+#include "tools/data_notes.h"
 #include "tools/image_run.h"
 #include "tools/metrics.h"
 #include "tools/options.h"
@@ -29,30 +30,6 @@ struct Options {
   PreprocessFlags preprocess;
   RunFlags run;
 };
-
-// From the set's classes to the network's outputs: by name when every name is among the labels, by order when none is and the counts agree.
-std::vector<std::int64_t> map_classes(const std::vector<std::string>& names, const std::vector<std::string>& labels, std::int64_t outputs) {
-  std::vector<std::int64_t> map;
-  std::int64_t known = 0;
-  for (const std::string& name : names) {
-    const auto at = std::find(labels.begin(), labels.end(), name);
-    known += at != labels.end();
-    map.push_back(at == labels.end() ? -1 : at - labels.begin());
-  }
-  if (known == static_cast<std::int64_t>(names.size())) return map;
-  if (known > 0) {
-    const auto missing = std::find(map.begin(), map.end(), -1) - map.begin();
-    throw InvalidData(fmt::format("{} of {} class names are among the model's labels, \"{}\" is not", known, names.size(),
-                                  names[static_cast<std::size_t>(missing)]));
-  }
-  if (static_cast<std::int64_t>(names.size()) != outputs) {
-    throw InvalidData(fmt::format(
-        "the data has {} classes, the network {} outputs, and {}", names.size(), outputs,
-        labels.empty() ? "there are no labels to tell which is which: give --labels FILE" : "none of the class names is among the labels"));
-  }
-  for (std::size_t i = 0; i < map.size(); ++i) map[i] = static_cast<std::int64_t>(i);
-  return map;
-}
 
 std::string label_of(const std::vector<std::string>& labels, std::int64_t c) {
   return static_cast<std::size_t>(c) < labels.size() ? labels[static_cast<std::size_t>(c)] : std::to_string(c);
@@ -106,6 +83,7 @@ std::string as_text(const Metrics& m, const std::vector<std::string>& labels, st
 struct Data {
   std::unique_ptr<io::Dataset> set;
   LossChoice loss;
+  bool has_shares() const { return loss.kind == "categorical" && set->value_count() > 0; }
 };
 
 // The set as the loss takes it: --loss, else what the model was trained with, else what fits its end and the targets.
@@ -114,7 +92,7 @@ Data open_data(const Options& o, const Graph& graph, const io::Preprocess& p, st
   io::DatasetOptions options{.preprocess = p, .natural_order = o.preprocess.class_order == "natural", .exif_orientation = o.exif, .labels = labels};
   options.targets = targets_for(word);
   Data data{.set = io::open_dataset(o.data, options), .loss = {}};
-  if (data.set->size() == 0) throw InvalidData(fmt::format("{} holds no samples", quote_whole(o.data)));
+  check_labelled(*data.set, o.data);
   data.loss = choose_loss(graph, *data.set, word, false);
   // Rows of zeros and ones are one kind of targets, whether or not each of this set's has a single 1.
   if (data.loss.kind == "binary" && data.set->value_count() == 0 && data.set->class_names().empty() && data.set->label(0) >= 0) {
@@ -164,6 +142,8 @@ void evaluate_values(const Options& o, const Model& model, const Classifier& cla
   print(o.json ? metrics.as_json(failed) : metrics.as_text());
 }
 
+std::int64_t class_in_set(const Data& data, std::int64_t i) { return data.has_shares() ? io::class_of_shares(*data.set, i) : data.set->label(i); }
+
 // The loss of a class by the network's outputs as they are scored: with a sigmoid for each class that of all of them.
 double loss_of_class(std::int64_t label, std::span<const float> probabilities) {
   double loss = 0;
@@ -174,6 +154,15 @@ double loss_of_class(std::int64_t label, std::span<const float> probabilities) {
   return loss / static_cast<double>(probabilities.size());
 }
 
+double loss_of_shares(const io::Dataset& data, std::int64_t i, std::span<const float> probabilities) {
+  std::vector<float> shares(static_cast<std::size_t>(data.value_count()));
+  data.values(i, shares);
+  double loss = 0;
+  for (std::size_t c = 0; c < shares.size(); ++c)
+    loss -= static_cast<double>(shares[c]) * std::log(std::clamp(static_cast<double>(probabilities[c]), 1e-7, 1 - 1e-7));
+  return loss;
+}
+
 int run(const Options& o, const Console& console) {
   const RunOptions options = o.run.resolve(console);
   const Model model = Model::from_file(o.model);
@@ -181,8 +170,8 @@ int run(const Options& o, const Console& console) {
   const auto known_labels = resolve_labels(model.graph(), o.preprocess, 0);
   const Data opened = open_data(o, model.graph(), p, known_labels);
   const auto& data = opened.set;
-  say_empty_classes(*data, o.data, console);
-  const bool values = opened.loss.targets == io::Targets::kValues, binary = opened.loss.kind == "binary";
+  say_notes(*data, o.data, p, console);
+  const bool values = opened.loss.targets == io::Targets::kValues && !opened.has_shares(), binary = opened.loss.kind == "binary";
   if (!opened.loss.why.empty()) console.detail(fmt::format("--loss auto: {} ({})", loss_word(opened.loss.kind), opened.loss.why));
   Classifier classifier(model, options, batch_shape(model.graph(), p, 1), values ? OutputType::kValues : OutputType::kProbabilities, "",
                         opened.loss.kind);
@@ -191,6 +180,9 @@ int run(const Options& o, const Console& console) {
   const auto labels = resolve_labels(model.graph(), o.preprocess, one_score && known_labels.size() == 1 ? 1 : classifier.classes());
   if (data->sample_size() != classifier.sample_size())
     throw InvalidData(fmt::format("a sample has {} values, the network takes {}", data->sample_size(), classifier.sample_size()));
+  if (opened.has_shares() && data->value_count() != classifier.classes())
+    throw InvalidData(
+        fmt::format("{} has shares of {} classes, the network has {} outputs", quote_whole(o.data), data->value_count(), classifier.classes()));
   if (values) {
     say_unused_outputs(model.graph(), console);
     describe_run(classifier, o.run, options, o.batch, console);
@@ -204,13 +196,15 @@ int run(const Options& o, const Console& console) {
   const std::int64_t failed = measure(
       o, classifier, *data, console,
       [&](const Classifier::Item& item) {
-        std::int64_t label = data->label(item.index);
+        std::int64_t label = class_in_set(opened, item.index);
         if (!map.empty() && label >= 0) label = map[static_cast<std::size_t>(label)];
         if (label < 0 || label >= classifier.classes()) {
           throw InvalidData(
               fmt::format("{} has label {}, the network has {} outputs", quote_whole(data->name(item.index)), label, classifier.classes()));
         }
-        if (binary)
+        if (opened.has_shares())
+          metrics.add(label, item.scores, loss_of_shares(*data, item.index, item.scores));
+        else if (binary)
           metrics.add(label, item.scores, loss_of_class(label, item.scores));
         else
           metrics.add(label, item.scores);

@@ -13,8 +13,10 @@
 #include "runtime/base/error.h"
 #include "runtime/base/quote.h"
 #include "tools/command.h"
+#include "tools/data_notes.h"
 #include "tools/signals.h"
 #include "tools/train_batch_norm.h"
+#include "tools/train_data.h"
 #include "tools/train_memory.h"
 #include "tools/train_options.h"
 #include "tools/train_report.h"
@@ -23,58 +25,6 @@ namespace tandem::cli {
 namespace {
 
 namespace fs = std::filesystem;
-
-// The data of a run: what is trained on and what is validated on.
-struct Data {
-  LossChoice loss;
-  std::shared_ptr<const io::Dataset> training, validation;
-  std::vector<std::int64_t> training_subset, validation_subset;  // of one set that is split
-};
-
-void check_classes(const io::Dataset& training, const io::Dataset& validation) {
-  const auto &mine = training.class_names(), &theirs = validation.class_names();
-  if (mine == theirs) return;
-  for (const std::string& name : theirs) {
-    if (std::find(mine.begin(), mine.end(), name) == mine.end())
-      throw InvalidData(fmt::format("the validation data has the class {}, the training data has not", quote_whole(name)));
-  }
-  throw InvalidData(fmt::format("the validation data has {} classes, the training data {}", theirs.size(), mine.size()));
-}
-
-Data open_data(const TrainOptions& o, const Graph& graph, const io::Preprocess& p) {
-  io::DatasetOptions options{.preprocess = p, .natural_order = o.preprocess.class_order == "natural", .exif_orientation = o.exif};
-  options.part = io::Part::kTraining;
-  options.targets = targets_for(o.training.loss);
-  if (!o.val_data.empty() && o.val_split > 0) throw UsageError("--val-data and --val-split contradict each other: give one of them");
-  Data data;
-  data.training = io::open_dataset(o.data, options);
-  if (data.training->size() == 0) throw InvalidData(fmt::format("{} holds no samples", quote_whole(o.data)));
-  data.loss = choose_loss(graph, *data.training, o.training.loss, true);
-  options.targets = data.loss.targets;
-  // Whole numbers that are no classes, or shares of classes.
-  if ((options.targets == io::Targets::kValues) != (data.training->value_count() > 0)) data.training = io::open_dataset(o.data, options);
-  options.part = io::Part::kMeasuring;
-  options.labels = data.training->class_names();
-  if (!o.val_data.empty() || (o.val_split == 0 && io::has_validation_part(o.data))) {
-    data.validation = io::open_dataset(o.val_data.empty() ? o.data : o.val_data, options);
-  } else if (o.val_split > 0) {
-    auto split = io::split_by_class(*data.training, o.val_split, static_cast<std::uint64_t>(o.run.seed));
-    data.validation = data.training;
-    data.training_subset = std::move(split.training);
-    data.validation_subset = std::move(split.validation);
-  }
-  if (data.validation) check_classes(*data.training, *data.validation);
-  if (data.validation && data.validation->value_names() != data.training->value_names())
-    throw InvalidData("the columns of the validation data are not called as those of the training data");
-  return data;
-}
-
-DataClasses classes_of(const io::Dataset& data, const std::string& loss) {
-  if (data.value_count() > 0) return {.names = data.value_names(), .count = data.value_count(), .loss = loss, .values = facts_of(data)};
-  DataClasses classes{.names = data.class_names(), .count = static_cast<std::int64_t>(data.class_names().size()), .loss = loss, .values = {}};
-  for (std::int64_t i = 0; classes.names.empty() && i < data.size(); ++i) classes.count = std::max(classes.count, data.label(i) + 1);
-  return classes;
-}
 
 // Options that are about classes where there are none.
 void check_for_numbers(const TrainOptions& o, const TrainSetup& setup) {
@@ -196,15 +146,15 @@ int run(TrainOptions& o, const Console& console) {
   set_checkpoints(o.checkpoint_every, o.loop);
   const RunOptions options = o.run.resolve(console);
   FileRecord record;
-  ImportOptions import;
-  import.record = &record;
-  Graph model = import_file(o.model, import);
+  Graph model = import_file(o.model, {.record = &record});
   if (model.inputs.size() != 1) throw Unsupported(fmt::format("the network has {} inputs, expected one that takes the samples", model.inputs.size()));
   const io::Preprocess p = resolve_preprocess(model, o.preprocess, console);
-  const Data data = open_data(o, model, p);
-  say_empty_classes(*data.training, o.data, console);
-  if (data.validation && data.validation != data.training) say_empty_classes(*data.validation, o.val_data.empty() ? o.data : o.val_data, console);
-  const DataClasses classes = classes_of(*data.training, data.loss.kind);
+  TrainData data = open_train_data(o, model, p);
+  say_notes(*data.training, o.data, p, console);
+  if (data.validation && data.validation != data.training) say_notes(*data.validation, o.val_data.empty() ? o.data : o.val_data, p, console);
+  const bool goes_on = !o.resume.empty();
+  if (goes_on) keep_class_names(data.classes, RunFolder::labels_of(o.resume), o.resume);
+  const DataClasses& classes = data.classes;
   const auto seed = static_cast<std::uint64_t>(o.run.seed);
   model.metadata["tandem.preprocess"] = io::to_json(p);
   TrainSetup setup = make_setup(model, classes, o.training, seed, console);
@@ -221,13 +171,14 @@ int run(TrainOptions& o, const Console& console) {
   const auto submit = [&pool](std::function<void()> task) { pool.submit(std::move(task)); };
   io::BatchOptions batches = batch_options(o, setup, p, batch_shape(*setup.graph, p, 1));
   batches.subset = data.training_subset;
+  batches.class_map = data.class_map;
+  batches.shares = data.shares();
   batches.class_weights = class_weights(o.class_weights, *data.training, classes, batches);
   io::BatchSource source(data.training, batches, submit);
   std::unique_ptr<io::BatchSource> validation;
   if (data.validation) {
     validation = std::make_unique<io::BatchSource>(data.validation, for_validation(batches, data.validation_subset), submit);
   }
-  const bool goes_on = !o.resume.empty();
   hold_decoded(batches, setup.options.shards);
   Trainer trainer(setup.graph, setup.options, pool, cpu);
   // What has no gradient is named before anything is written.

@@ -102,9 +102,7 @@ int load(const LoadFlags& o, const Console& console) {
   auto file = io::read_keras_h5(o.weights);
   io::verify_digest(file, o.weights);
   FileRecord record;
-  ImportOptions import;
-  import.record = &record;
-  Graph graph = import_file(o.model, import);
+  Graph graph = import_file(o.model, {.record = &record});
   const models::Match match = o.match == "name" ? models::Match::kName : o.match == "order" ? models::Match::kOrder : models::Match::kAuto;
   const auto report = with_context([&] { return o.weights; },
                                    [&] {

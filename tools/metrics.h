@@ -15,8 +15,8 @@ double roc_area(std::vector<std::pair<float, bool>> scored);
 class Metrics {
  public:
   explicit Metrics(std::int64_t classes);
-  // `probabilities`: one for each class. loss: -log of the true class's share of their sum, cut to [1e-7, 1] as Keras does. Where one is NaN nothing is predicted: the
-  // sample is wrong, not in the confusion, and the loss of the whole is NaN.
+  // `probabilities`: one for each class. loss: -log of the true class's share of their sum, cut to [1e-7, 1] as Keras does. Where one is NaN nothing
+  // is predicted: the sample is wrong, not in the confusion, and the loss of the whole is NaN.
   void add(std::int64_t label, std::span<const float> probabilities);
   // The same with another loss.
   void add(std::int64_t label, std::span<const float> probabilities, double loss);

@@ -11,6 +11,7 @@
 #include "importer/exporter.h"
 #include "io/checkpoint.h"
 #include "io/keras_h5.h"
+#include "io/preprocess.h"
 #include "models/weights_map.h"
 #include "runtime/base/error.h"
 #include "runtime/base/quote.h"
@@ -206,6 +207,12 @@ void RunFolder::take() {
 }
 
 bool RunFolder::has_checkpoint() const { return fs::exists(checkpoints() + "/last.h5") || fs::exists(checkpoints() + "/previous.h5"); }
+
+std::vector<std::string> RunFolder::labels_of(const std::string& path) {
+  const auto texts = io::checkpoint_texts(path + "/checkpoint");
+  const auto at = texts.find("tandem.labels");
+  return at == texts.end() ? std::vector<std::string>() : io::parse_labels(at->second);
+}
 
 void RunFolder::write_text(const std::string& name, const std::string& text) const { save_file(file(name), std::string_view(text)); }
 

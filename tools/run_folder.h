@@ -62,6 +62,8 @@ class RunFolder {
   // `record`: of the file that the network came from.
   void write_model(const Graph& graph, const FileRecord& record) const;
 
+  // Names of the classes in the last checkpoint of a folder, in the order of outputs; empty: it has none, or there is no checkpoint that can be read.
+  static std::vector<std::string> labels_of(const std::string& path);
   // `settings`: what a run that goes on must agree with.
   void save(const Trainer& trainer, const RunState& state, const std::string& settings) const;
   // Puts trainer and state where the last checkpoint was. Throws InvalidData; UsageError where its settings differ, naming what differs.

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 
 #include "runtime/base/error.h"
@@ -18,8 +17,6 @@ using Activation = NetworkEnd::Activation;
 using io::Targets;
 
 constexpr const char* kRecord = "tandem.loss";
-constexpr std::size_t kNamedClasses = 5;
-constexpr double kSumTolerance = 1e-3;
 
 bool in_unit(const TargetFacts& facts) { return facts.least >= 0 && facts.most <= 1; }
 
@@ -53,11 +50,24 @@ LossChoice auto_for_classes(const Graph& graph, const io::Dataset& data, Activat
   return {"categorical", Targets::kClasses, "classes"};
 }
 
-LossChoice auto_for_values(const io::Dataset& data, Activation end, bool may_change_end) {
+// One stray -1 would make a regression of a classification. A network that gives one plain number is no classifier.
+void check_integers(const io::Dataset& data, const TargetFacts& facts, bool one_number) {
+  if (one_number || data.value_count() != 1 || !data.has_integer_values() || facts.least >= 0 || facts.most < 0) return;
+  std::vector<float> value(1);
+  for (std::int64_t i = 0; i < data.size(); ++i) {
+    data.values(i, value);
+    if (value[0] < 0)
+      throw InvalidData(fmt::format("{} has the label {}, which is no class, while others are class numbers (--loss mse or mae if they are numbers)",
+                                    quote_whole(data.name(i)), value[0]));
+  }
+}
+
+LossChoice auto_for_values(const io::Dataset& data, Activation end, std::int64_t outputs, bool may_change_end) {
   const TargetFacts facts = facts_of(data);
+  check_integers(data, facts, end == Activation::kNone && outputs == 1);
   const bool softmax = end == Activation::kSoftmax;
-  if (softmax && facts.sums_are_one && !facts.zeros_and_ones)
-    return {"categorical", Targets::kClasses, "shares that add up to 1: the largest is taken as the class"};
+  if (facts.sums_are_one && data.value_count() > 1 && end != Activation::kSigmoid)
+    return {"categorical", Targets::kValues, "shares of classes, they add up to 1"};
   if (softmax && !may_change_end)
     throw InvalidData(
         fmt::format("the targets are {}, the network ends in a softmax, which tells classes apart: --loss says what they are compared by",
@@ -71,6 +81,39 @@ LossChoice auto_for_values(const io::Dataset& data, Activation end, bool may_cha
 
 void declare_loss(OptionSet& o, std::string& loss, const std::string& help) {
   o.choice("--loss", {"auto", "categorical_crossentropy", "sparse_categorical_crossentropy", "binary_crossentropy", "mse", "mae"}, loss, help);
+}
+
+std::vector<std::int64_t> map_classes(const std::vector<std::string>& names, const std::vector<std::string>& labels, std::int64_t outputs) {
+  std::vector<std::int64_t> map;
+  std::int64_t known = 0;
+  for (const std::string& name : names) {
+    const auto at = std::find(labels.begin(), labels.end(), name);
+    known += at != labels.end();
+    map.push_back(at == labels.end() ? -1 : at - labels.begin());
+  }
+  if (known == static_cast<std::int64_t>(names.size())) return map;
+  if (known > 0) {
+    const auto missing = std::find(map.begin(), map.end(), -1) - map.begin();
+    throw InvalidData(fmt::format("{} of {} class names are among the model's labels, \"{}\" is not", known, names.size(),
+                                  names[static_cast<std::size_t>(missing)]));
+  }
+  if (static_cast<std::int64_t>(names.size()) != outputs) {
+    throw InvalidData(fmt::format(
+        "the data has {} classes, the network {} outputs, and {}", names.size(), outputs,
+        labels.empty() ? "there are no labels to tell which is which: give --labels FILE" : "none of the class names is among the labels"));
+  }
+  for (std::size_t i = 0; i < map.size(); ++i) map[i] = static_cast<std::int64_t>(i);
+  return map;
+}
+
+void check_labelled(const io::Dataset& data, const std::string& path) {
+  if (data.size() == 0) throw InvalidData(fmt::format("{} holds no samples", quote_whole(path)));
+  if (data.value_count() > 0 || data.label(0) >= 0) return;
+  const bool npy = path.ends_with(".npy"), pairs = path.ends_with(".npz") || path.ends_with(".h5") || path.ends_with(".hdf5");
+  throw InvalidData(fmt::format("{} has no labels: expected {}", quote_whole(path),
+                                npy     ? "NAME_y.npy or y.npy beside it"
+                                : pairs ? "them beside the samples, as y beside x or y_train beside x_train"
+                                        : "a file of labels beside it, ...-labels-idx1-ubyte beside ...-images-idx3-ubyte"));
 }
 
 std::string loss_kind(const std::string& word) {
@@ -91,7 +134,8 @@ void record_loss(Graph& graph, const std::string& kind) { graph.metadata[kRecord
 
 Targets targets_for(const std::string& word) {
   const std::string kind = loss_kind(word);
-  return is_regression(kind) ? Targets::kValues : kind == "categorical" ? Targets::kClasses : Targets::kEither;
+  if (word == "sparse_categorical_crossentropy") return Targets::kNumbers;
+  return is_regression(kind) ? Targets::kValues : kind == "categorical" ? Targets::kShares : Targets::kEither;
 }
 
 TargetFacts facts_of(const io::Dataset& data) {
@@ -102,17 +146,14 @@ TargetFacts facts_of(const io::Dataset& data) {
   std::vector<float> row(static_cast<std::size_t>(data.value_count()));
   for (std::int64_t i = 0; i < data.size(); ++i) {
     data.values(i, row);
-    double sum = 0;
     for (const float f : row) {
       const double v = static_cast<double>(f);
       facts.least = std::min(facts.least, v);
       facts.most = std::max(facts.most, v);
       facts.zeros_and_ones = facts.zeros_and_ones && (f == 0 || f == 1);
-      sum += v;
     }
-    facts.sums_are_one = facts.sums_are_one && std::abs(sum - 1) <= kSumTolerance;
+    facts.sums_are_one = facts.sums_are_one && io::are_shares(row);
   }
-  facts.sums_are_one = facts.sums_are_one && facts.least >= 0;
   return facts;
 }
 
@@ -120,20 +161,11 @@ LossChoice choose_loss(const Graph& graph, const io::Dataset& data, const std::s
   const bool values = data.value_count() > 0;
   if (word == "auto") {
     const Activation end = network_end(graph).activation;
-    return values ? auto_for_values(data, end, may_change_end) : auto_for_classes(graph, data, end);
+    return values ? auto_for_values(data, end, outputs_of(graph), may_change_end) : auto_for_classes(graph, data, end);
   }
   const std::string kind = loss_kind(word);
   if (kind == "binary" && values) check_unit(data);
   return {kind, values ? Targets::kValues : Targets::kClasses, ""};
-}
-
-void say_empty_classes(const io::Dataset& data, const std::string& path, const Console& console) {
-  const auto empty = data.empty_classes();
-  if (empty.empty()) return;
-  std::string names;
-  for (std::size_t i = 0; i < std::min(kNamedClasses, empty.size()); ++i) names += (i == 0 ? "" : ", ") + quote_whole(empty[i]);
-  if (empty.size() > kNamedClasses) names += fmt::format(" and {} more", empty.size() - kNamedClasses);
-  console.warn(fmt::format("{}: no image in {}", quote_whole(path), names));
 }
 
 }  // namespace tandem::cli

@@ -7,7 +7,6 @@
 
 #include "io/dataset.h"
 #include "runtime/graph/graph.h"
-#include "tools/console.h"
 #include "tools/option_set.h"
 
 namespace tandem::cli {
@@ -44,7 +43,10 @@ struct LossChoice {
 // numbers: train takes another end then. Throws InvalidData naming the sample whose target the loss cannot take, and where nothing fits.
 LossChoice choose_loss(const Graph&, const io::Dataset& data, const std::string& word, bool may_change_end);
 
-// Warns of class folders that hold no image: in a set that trains they are no classes.
-void say_empty_classes(const io::Dataset&, const std::string& path, const Console&);
+// Throws InvalidData naming the file where a set is empty or has no labels, with where they were looked for.
+void check_labelled(const io::Dataset&, const std::string& path);
+
+// From the set's classes to the network's outputs: by name when every name is among the labels, by order when none is and the counts agree.
+std::vector<std::int64_t> map_classes(const std::vector<std::string>& names, const std::vector<std::string>& labels, std::int64_t outputs);
 
 }  // namespace tandem::cli

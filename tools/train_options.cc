@@ -96,6 +96,7 @@ std::string args_toml(const TrainOptions& o, const TrainSetup& setup) {
   }
   line("classes", o.training.classes);
   line("head", o.training.head);
+  line("labels", o.preprocess.labels);
   line("class-weights", o.class_weights);
   line("val-data", o.val_data);
   line("early-stopping", o.loop.early_stopping);

@@ -66,10 +66,9 @@ bool fit_classes(Graph& graph, const DataClasses& data, const TrainingFlags& fla
   if (data.values && wanted != data.count)
     throw UsageError(fmt::format("option --classes: {}, the data has {} numbers for each sample", wanted, data.count));
   const bool binary = setup.outputs == 1 && data.count == 2 && flags.classes == "auto";
-  const bool same_names = !stored.empty() && stored == data.names;
-  const bool keeps = flags.head.empty() && (data.values || flags.classes == "auto")
-                         ? same_names || ((data.names.empty() || stored.empty()) && (setup.outputs == wanted || binary))
-                         : false;
+  const bool fits = setup.outputs == wanted || binary, same_names = !stored.empty() && stored == data.names;
+  const bool keeps =
+      flags.head.empty() && (data.values || flags.classes == "auto") ? fits && (same_names || data.names.empty() || stored.empty()) : false;
   if (keeps && !same_names && !data.values)
     console.info(fmt::format("the head is kept: the {} no class names, and there are as many classes as outputs (--classes {} makes a new one)",
                              stored.empty() ? "model has" : "data has", wanted));
@@ -302,10 +301,11 @@ void declare_training_flags(OptionSet& o, TrainingFlags& f) {
   o.number("--clip-value", "X", f.clip_value, 0, kMost, "largest magnitude of a gradient's elements; 0: none");
   o.integer("--accumulate", "N", f.accumulate, 1, 1 << 20, "batches whose mean gradient makes one update");
   o.number("--ema", "DECAY", f.ema, 0, 1, "moving average of the weights, saved instead of them; 0: none");
-  declare_loss(
-      o, f.loss,
-      "auto: classes take categorical_crossentropy, or binary where the network ends in a sigmoid; several zeros and ones for a sample binary; "
-      "other numbers mse");
+  declare_loss(o, f.loss,
+               "auto: classes and shares of classes take categorical_crossentropy, or binary where the network ends in a sigmoid; several zeros and "
+               "ones for a "
+               "sample binary; "
+               "other numbers mse");
   o.group("What is trained");
   o.texts("--freeze", "PATTERN", f.freeze, "parameters (layer/weight) that stay as they are; *, ? and [abc] as in the shell");
   o.texts("--train", "PATTERN", f.train, "parameters that are trained although --freeze or --freeze-backbone names them");

@@ -218,6 +218,77 @@ TEST_F(DatasetTest, NpyWithLabelsBesideIt) {
   EXPECT_SAYS(message_of<InvalidData>([&] { set->load(1, wrong); }), "x.npy[1]");
 }
 
+// Two samples of 3 x 4 pixels with three channels: -1 everywhere, and 100 c + 10 y + x + 1.
+std::vector<float> two_samples(bool channels_last) {
+  std::vector<float> values(36, -1);
+  for (int a = 0; a < 3; ++a) {
+    for (int b = 0; b < (channels_last ? 4 : 3); ++b) {
+      for (int c = 0; c < (channels_last ? 3 : 4); ++c)
+        values.push_back(static_cast<float>(channels_last ? 100 * c + 10 * a + b + 1 : 100 * a + 10 * b + c + 1));
+    }
+  }
+  return values;
+}
+
+Preprocess network_of(int height, int width, InputLayout layout) {
+  Preprocess p;
+  p.height = height;
+  p.width = width;
+  p.std = {2, 2, 2};  // for bytes alone
+  p.layout = layout;
+  return p;
+}
+
+TEST_F(DatasetTest, NumbersAreTurnedToTheNetworksLayout) {
+  const H5Image file;
+  file.root().write("x", of<float>({2, 3, 4, 3}, two_samples(true)));
+  save_file(folder_ / "rows.h5", file.bytes());
+  write_npy(folder_ / "rows.npy", of<float>({2, 3, 4, 3}, two_samples(true)));
+  write_npy(folder_ / "planes.npy", of<double>({2, 3, 3, 4}, [] {
+              const auto values = two_samples(false);
+              return std::vector<double>(values.begin(), values.end());
+            }()));
+  for (const InputLayout layout : {InputLayout::kNchw, InputLayout::kNhwc}) {
+    const bool last = layout == InputLayout::kNhwc;
+    const std::vector<float> all = two_samples(last), wanted(all.begin() + 36, all.end());
+    for (const char* name : {"rows.npy", "planes.npy", "rows.h5"}) {
+      const auto set = open_dataset(folder_ / name, {.preprocess = network_of(3, 4, layout)});
+      EXPECT_FALSE(set->has_images());
+      EXPECT_EQ(set->is_turned(), last == (std::string(name) == "planes.npy")) << name;
+      EXPECT_EQ(load(*set, 1), wanted) << name;
+    }
+  }
+}
+
+TEST_F(DatasetTest, NumbersOfAnotherShapeAreRefused) {
+  const auto refused = [&](const Shape& shape, int height, int width) {
+    write_npy(folder_ / "x.npy", Tensor(DType::kF32, shape));
+    return error(folder_ / "x.npy", {.preprocess = network_of(height, width, InputLayout::kNchw)});
+  };
+  for (const Shape& shape : {Shape{2, 48}, {2, 4, 12}, {2, 4, 3, 4}, {2, 1, 4, 4, 3}, {2, 4, 4, 4}}) {
+    const std::string said = refused(shape, 4, 4);
+    EXPECT_SAYS(said, "x.npy");
+    EXPECT_SAYS(said, "samples have shape " + to_string(std::span(shape).subspan(1)) + ", the network takes [3, 4, 4]");
+  }
+  EXPECT_SAYS(refused({2, 3, 3, 3}, 3, 3), "channels first or last");
+  EXPECT_EQ(refused({2, 4, 4, 3}, 4, 4), "(nothing was thrown)");
+  // One channel lies the same in both.
+  for (const Shape& shape : {Shape{2, 4, 5}, {2, 1, 4, 5}, {2, 4, 5, 1}}) {
+    write_npy(folder_ / "gray.npy", Tensor(DType::kF32, shape));
+    EXPECT_FALSE(open_dataset(folder_ / "gray.npy", plain(4, 5))->is_turned());
+  }
+}
+
+TEST_F(DatasetTest, BytesWithChannelsFirstAreImages) {
+  std::vector<std::uint8_t> planes;
+  for (int k = 0; k < 36; ++k) planes.push_back(static_cast<std::uint8_t>(k));
+  write_npy(folder_ / "x.npy", of<std::uint8_t>({1, 3, 3, 4}, planes));
+  const auto set = open_dataset(folder_ / "x.npy", {.preprocess = network_of(3, 4, InputLayout::kNhwc)});
+  ASSERT_TRUE(set->has_images());
+  EXPECT_EQ(set->image(0).rgb[3 * 5 + 2], 24 + 5);
+  EXPECT_EQ(load(*set, 0)[3 * 11 + 1], (12 + 11) / 2.0f);
+}
+
 TEST_F(DatasetTest, ArraysThatDoNotFit) {
   write_npy(folder_ / "x.npy", of<float>({2, 3}, {1, 2, 3, 4, 5, 6}));
   const auto with_labels = [&](const Tensor& y) {

@@ -98,9 +98,9 @@ TEST_F(DatasetTraining, ArchivesHaveTwoPartsAndWeightsOfTheTrainingPart) {
 
 TEST_F(DatasetTraining, HdfHasPartsValuesAndWeights) {
   const H5Image file;
-  file.root().write("x_train", of<float>({2, 3}, {1, 2, 3, 4, 5, 6}));
+  file.root().write("x_train", of<float>({2, 2, 2}, {1, 2, 3, 4, 5, 6, 7, 8}));
   file.root().write("y_train", of<float>({2, 2}, {0.5f, -1, 2, 8}));
-  file.root().write("x_test", of<float>({1, 3}, {7, 8, 9}));
+  file.root().write("x_test", of<float>({1, 2, 2}, {7, 8, 9, 10}));
   file.root().write("y_test", of<float>({1, 2}, {3, 4}));
   save_file(folder_ / "two.h5", file.bytes());
   const auto train = open(folder_ / "two.h5", Part::kTraining, Targets::kValues);
@@ -114,7 +114,7 @@ TEST_F(DatasetTraining, HdfHasPartsValuesAndWeights) {
   EXPECT_EQ(open(folder_ / "two.h5", Part::kMeasuring, Targets::kValues)->size(), 1);
 
   const H5Image weighted;
-  weighted.root().write("x", of<float>({2, 3}, {1, 2, 3, 4, 5, 6}));
+  weighted.root().write("x", of<float>({2, 2, 2}, {1, 2, 3, 4, 5, 6, 7, 8}));
   weighted.root().write("y", of<std::int64_t>({2}, {0, 3}));
   weighted.root().write("sample_weight", of<float>({2}, {0.25f, 4}));
   save_file(folder_ / "w.h5", weighted.bytes());
@@ -122,7 +122,7 @@ TEST_F(DatasetTraining, HdfHasPartsValuesAndWeights) {
   EXPECT_EQ(open(folder_ / "w.h5")->label(1), 3);
 
   const H5Image negative;
-  negative.root().write("x", of<float>({1, 3}, {1, 2, 3}));
+  negative.root().write("x", of<float>({1, 2, 2}, {1, 2, 3, 4}));
   negative.root().write("y", of<std::int64_t>({1}, {0}));
   negative.root().write("sample_weight", of<float>({1}, {-1}));
   save_file(folder_ / "n.h5", negative.bytes());
@@ -142,7 +142,7 @@ TEST_F(DatasetTraining, ListsAndArraysGiveValues) {
   EXPECT_NE(message_of<InvalidData>([&] { open(folder_ / "words.csv", Part::kTraining, Targets::kValues); }).find("\"dog\""), std::string::npos);
   image("classes/cat/a.png", 1);
   EXPECT_THROW(open(folder_ / "classes", Part::kTraining, Targets::kValues), InvalidData);
-  write_npy(folder_ / "x.npy", of<float>({2, 4}, {1, 2, 3, 4, 5, 6, 7, 8}));
+  write_npy(folder_ / "x.npy", of<float>({2, 2, 2}, {1, 2, 3, 4, 5, 6, 7, 8}));
   EXPECT_THROW(open(folder_ / "x.npy", Part::kTraining, Targets::kValues), InvalidData);  // no targets
   write_npy(folder_ / "x_y.npy", of<float>({2, 3}, {0, 1, 1, 1, 0, 1}));
   const auto several = open(folder_ / "x.npy", Part::kTraining, Targets::kValues);
@@ -178,7 +178,7 @@ TEST_F(DatasetTraining, TargetsAreClassesWhereEachIsOne) {
   EXPECT_EQ(open(folder_.write("c.csv", "a.png,3,640\nb.png,1,480\n"))->label(0), 3);
 
   const auto arrays = [&](const Tensor& targets) {
-    write_npy(folder_ / "x.npy", of<float>({2, 4}, {1, 2, 3, 4, 5, 6, 7, 8}));
+    write_npy(folder_ / "x.npy", of<float>({2, 2, 2}, {1, 2, 3, 4, 5, 6, 7, 8}));
     write_npy(folder_ / "x_y.npy", targets);
     return open(folder_ / "x.npy", Part::kTraining, Targets::kEither);
   };
@@ -189,6 +189,40 @@ TEST_F(DatasetTraining, TargetsAreClassesWhereEachIsOne) {
   EXPECT_EQ(arrays(of<float>({2}, {4, 1.5f}))->value_count(), 1);
   EXPECT_EQ(arrays(of<std::int64_t>({2}, {4, -1}))->value_count(), 1);
   EXPECT_NE(message_of<InvalidData>([&] { arrays(of<float>({2, 2}, {0, 0, 0.5f, NAN})); }).find("target 1 holds nan"), std::string::npos);
+}
+
+TEST_F(DatasetTraining, SharesAndNumbersOfClasses) {
+  const auto arrays = [&](const Tensor& targets, Targets wanted) {
+    write_npy(folder_ / "x.npy", of<float>({2, 2, 2}, {1, 2, 3, 4, 5, 6, 7, 8}));
+    write_npy(folder_ / "x_y.npy", targets);
+    return open(folder_ / "x.npy", Part::kTraining, wanted);
+  };
+  const auto refused = [&](const Tensor& targets, Targets wanted) { return message_of<InvalidData>([&] { arrays(targets, wanted); }); };
+  const auto shares = arrays(of<float>({2, 3}, {0.2f, 0.1f, 0.7f, 1, 0, 0}), Targets::kShares);
+  EXPECT_EQ(shares->value_count(), 3);
+  EXPECT_EQ(class_of_shares(*shares, 0), 2);
+  EXPECT_EQ(class_of_shares(*shares, 1), 0);
+  EXPECT_EQ(arrays(of<float>({2, 3}, {0, 0, 1, 1, 0, 0}), Targets::kShares)->label(0), 2);
+  EXPECT_EQ(arrays(of<std::int32_t>({2}, {4, 1}), Targets::kShares)->label(0), 4);
+  EXPECT_NE(refused(of<float>({2, 2}, {0.5f, 0.5f, 0.5f, 0.6f}), Targets::kShares).find("label 1"), std::string::npos);
+  EXPECT_NE(refused(of<float>({2}, {1, 0.5f}), Targets::kShares).find("label 1 is 0.5"), std::string::npos);
+  EXPECT_NE(refused(of<float>({2, 2}, {0.25f, 0.75f, 1, 0}), Targets::kClasses).find("label 0 is no one-hot row"), std::string::npos);
+  EXPECT_NE(refused(of<float>({2, 2}, {0, 1, 1, 0}), Targets::kNumbers).find("[2, 2]"), std::string::npos);
+  EXPECT_EQ(arrays(of<std::int32_t>({2, 1}, {4, 1}), Targets::kNumbers)->label(0), 4);
+  EXPECT_TRUE(arrays(of<std::int32_t>({2}, {4, -1}), Targets::kEither)->has_integer_values());
+  EXPECT_FALSE(arrays(of<float>({2}, {4, -1}), Targets::kEither)->has_integer_values());
+
+  image("a.png", 5);
+  image("b.png", 6);
+  const auto list = [&](const std::string& text, Targets wanted) { return open(folder_.write("list.csv", text), Part::kTraining, wanted); };
+  EXPECT_EQ(list("path,x,y\na.png,0.5,0.5\nb.png,1,0\n", Targets::kShares)->value_names(), (Names{"x", "y"}));
+  EXPECT_EQ(list("a.png,0,1\nb.png,1,0\n", Targets::kShares)->label(0), 1);
+  EXPECT_EQ(list("a.png,3,640\nb.png,1,480\n", Targets::kShares)->label(0), 3);  // a label and something else
+  EXPECT_EQ(list("a.png,3,640\nb.png,1,480\n", Targets::kNumbers)->label(0), 3);
+  EXPECT_EQ(list("a.png,cat\nb.png,dog\n", Targets::kNumbers)->class_names(), (Names{"cat", "dog"}));
+  EXPECT_THROW(list("a.png,0,1\nb.png,1,0\n", Targets::kNumbers), InvalidData);
+  EXPECT_TRUE(list("a.png,-1\nb.png,0\n", Targets::kEither)->has_integer_values());
+  EXPECT_FALSE(list("a.png,-1.0\nb.png,0\n", Targets::kEither)->has_integer_values());
 }
 
 DecodeQueue::Submit at_once() {

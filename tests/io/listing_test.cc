@@ -112,6 +112,21 @@ TEST_F(ListingTest, ClassFolders) {
   EXPECT_THROW(list_class_folders(folder_ / "none", false), InvalidData);
 }
 
+TEST_F(ListingTest, HiddenFoldersAreNoClasses) {
+  for (const char* name : {"cat/a.png", "cat/.ipynb_checkpoints/a.png", "cat/deep/.thumbs/b.png", "dog/b.png", ".cache/deep/c.png", ".git/HEAD"})
+    folder_.write(name);
+  const ClassFolders found = list_class_folders(folder_.path(), false);
+  EXPECT_EQ(found.classes, (Names{"cat", "dog"}));
+  EXPECT_EQ(found.paths, (Names{folder_ / "cat/a.png", folder_ / "dog/b.png"}));
+  EXPECT_EQ(found.hidden, (Names{".cache", "cat/.ipynb_checkpoints", "cat/deep/.thumbs"}));
+  EXPECT_TRUE(found.empty.empty());
+  test::TemporaryFolder hidden;  // nothing else is there
+  hidden.write(".cache/a.png");
+  EXPECT_FALSE(has_class_folders(hidden.path()));
+  EXPECT_THROW(list_class_folders(hidden.path(), false), InvalidData);
+  EXPECT_EQ(list_inputs(folder_ / "cat", true).paths.size(), 3u);  // a folder to predict is taken as it is
+}
+
 TEST_F(ListingTest, NaturalOrder) {
   for (const char* name : {"1/a.png", "01/a.png", "10/a.png", "9/a.png", "a2b/a.png", "a10b/a.png", "a2/a.png", "B/a.png"}) folder_.write(name);
   EXPECT_EQ(list_class_folders(folder_.path(), true).classes, (Names{"01", "1", "9", "10", "B", "a2", "a2b", "a10b"}));

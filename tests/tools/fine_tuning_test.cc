@@ -79,7 +79,7 @@ class FineTuning : public testing::Test {
                    "--log",
                    folder_ / "log.jsonl"};
     words.insert(words.end(), more.begin(), more.end());
-    const Finished r = run_tandem(words);
+    const Finished r = run_tandem(words, {.timeout_seconds = 900});
     EXPECT_EQ(r.code, 0) << r.err;
     Result result;
     std::ifstream log(folder_ / "log.jsonl");
@@ -87,7 +87,7 @@ class FineTuning : public testing::Test {
       const auto j = nlohmann::json::parse(line);
       if (j.contains("step")) result.losses.push_back(j.at("loss"));
     }
-    const Finished e = run_tandem({"evaluate", folder_ / "run/model.onnx", *images_ / "val.csv", "--json"});
+    const Finished e = run_tandem({"evaluate", folder_ / "run/model.onnx", *images_ / "val.csv", "--json"}, {.timeout_seconds = 900});
     EXPECT_EQ(e.code, 0) << e.err;
     result.accuracy = nlohmann::json::parse(e.out).at("top1");
     return result;

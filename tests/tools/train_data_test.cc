@@ -105,6 +105,17 @@ TEST(TrainData, DamagedFilesStopTheRunOrAreNamedAndCounted) {
   }
 }
 
+TEST(TrainData, HiddenFoldersAreNoClassesWhichIsSaidOnce) {
+  const TemporaryFolder folder;
+  make_images(folder, "set", 6);
+  for (const char* hidden : {"set/.cache", "set/a/.ipynb_checkpoints"}) fs::copy(folder / "set/a", folder / hidden);
+  const Finished r = train(folder, "set", "run", {"--val-split", "0.5"});
+  ASSERT_EQ(r.code, 0) << r.err;
+  EXPECT_EQ(count(r.err, "hidden folders are no classes, the images in \".cache\", \"a/.ipynb_checkpoints\" are left out"), 1u) << r.err;
+  EXPECT_NE(r.err.find("3 samples, 3 for validation"), std::string::npos) << r.err;
+  EXPECT_EQ(read_text(folder / "run/labels.txt"), "a\nb\nc\n");
+}
+
 // Large pictures for a tiny network: nearly all of the time goes into decoding, and the epoch's line, the last line and the report say so.
 TEST(TrainData, ASlowLoaderIsSeen) {
   const TemporaryFolder folder;

@@ -26,7 +26,7 @@ const char* const kLogits = TANDEM_SOURCE_DIR "/tests/data/training/net_a_linear
 
 // Eight samples; `nan`: the fourth has a value that is no number.
 std::string make_data(const TemporaryFolder& folder, const std::string& name, std::vector<std::int32_t> labels, bool nan = false) {
-  Tensor x = random_f32({8, 16, 16, 3}, 5);
+  Tensor x = random_f32({8, 3, 16, 16}, 5);
   if (nan) static_cast<float*>(x.mutable_data())[3 * 16 * 16 * 3] = std::numeric_limits<float>::quiet_NaN();
   io::write_npy(folder / (name + ".npy"), x);
   io::write_npy(folder / (name + "_y.npy"), Tensor::of<std::int32_t>({8}, std::span<const std::int32_t>(labels)));

@@ -23,7 +23,7 @@ Words operator+(Words words, const Words& more) {
 
 // Eight samples of five classes.
 void make_data(const TemporaryFolder& folder) {
-  io::write_npy(folder / "x.npy", random_f32({8, 16, 16, 3}, 5));
+  io::write_npy(folder / "x.npy", random_f32({8, 3, 16, 16}, 5));
   const std::vector<std::int32_t> labels = {0, 1, 2, 3, 4, 0, 1, 2};
   io::write_npy(folder / "y.npy", Tensor::of<std::int32_t>({8}, std::span<const std::int32_t>(labels)));
 }

@@ -154,6 +154,80 @@ TEST(TrainTargets, SeveralClassesAtOnceAreTrainedAsInTorch) {
   }
 }
 
+// Shares of classes, from hand-written softmax and gradients in float64: not cut to the largest.
+TEST(TrainTargets, SharesOfClassesAreTrainedAsTheyAre) {
+  struct Case {
+    const char *name, *end;
+    Words more;
+    Numbers kernel, first, second;  // rows of summary.csv
+  };
+  const Numbers plain = {-0.5036617660761845,  0.05307418355206313,  0.4505875825241214,    0.35945765783451306,
+                         -0.3094849019463247,  0.07502724411181172,  0.0003908284280437907, 0.3780941726681965,
+                         -0.12848500109624028, -0.27744249450869024, 0.11946124921852587,   -0.34201875470983567},
+                plain_first = {0.5, 0.5, 1.0198532661685622, 0.75, 0.9537723060377528},
+                plain_second = {0.75, 0.5, 0.9537723060377528, 0.75, 0.9063758485068851};
+  const Words categorical = {"--loss", "categorical_crossentropy"};
+  const std::vector<Case> cases = {
+      {"plain", "Softmax", categorical, plain, plain_first, plain_second},
+      {"logits", "", categorical, plain, plain_first, plain_second},
+      {"auto", "Softmax", {}, plain, plain_first, plain_second},
+      {"auto_logits", "", {}, plain, plain_first, plain_second},
+      {"weighted",
+       "Softmax",
+       categorical + Words{"--class-weights", "weights.json"},
+       {-0.569824370347101, 0.06926410374445507, 0.5005602666026459, 0.4503973024825223, -0.33680793583894436, 0.01141063335642211,
+        -0.04086904656330015, 0.3984770890811484, -0.10760804251784827, -0.282486492107482, 0.1128670911412819, -0.3303805990337999},
+       {0.5, 0.5, 1.3726417596214437, 0.75, 0.9022466555247348},
+       {0.75, 0.5, 1.1084318462102563, 0.75, 0.8489217752829852}},
+      {"smooth",
+       "Softmax",
+       categorical + Words{"--label-smoothing", "0.3"},
+       {-0.4586897587402248, 0.03507296140284562, 0.4236167973373792, 0.3218883757138399, -0.2858183241867118, 0.08892994847287201,
+        -0.0005294851231706452, 0.3715286472510814, -0.12099916212791079, -0.26915370945473144, 0.11977965558640233, -0.35062594613167086},
+       {0.5, 0.5, 1.0636813911685619, 0.75, 0.9693132447293732},
+       {0.75, 0.5, 1.0251050469678655, 0.75, 0.9321812936312379}}};
+  const TemporaryFolder folder;
+  write_samples(folder);
+  write(folder / "y.npy", {4, 3}, {0.9f, 0.05f, 0.05f, 0.25f, 0.5f, 0.25f, 0, 0.375f, 0.625f, 1, 0, 0});
+  folder.write("weights.json", "[2, 1, 0.5]");
+  for (const Case& c : cases) {
+    Words more = c.more;
+    for (std::string& word : more) word = word == "weights.json" ? folder / word : word;
+    const Finished r = run_tandem(train_words(folder, network(folder, 3, c.end), c.name, more + Words{"--lr", "0.5"}));
+    ASSERT_EQ(r.code, 0) << c.name << r.err;
+    const std::string run = folder / c.name;
+    expect_close(array_of(run + "/model.onnx", "head/kernel"), c.kernel, c.name);
+    const Summary s = summary_of(run);
+    EXPECT_EQ(s.names, "accuracy,learning_rate,loss,val_accuracy,val_loss");
+    ASSERT_EQ(s.rows.size(), 2u);
+    expect_close(s.rows[0], c.first, c.name);
+    expect_close(s.rows[1], c.second, c.name);
+    EXPECT_NE(read_text(run + "/report.html").find("Confusion"), std::string::npos);
+    const Finished e = run_tandem({"evaluate", run + "/model.onnx", folder / "x.npy", "--json"});
+    ASSERT_EQ(e.code, 0) << e.err;
+    const auto j = nlohmann::json::parse(e.out);
+    expect_close({j.at("loss"), j.at("top1")}, {c.second[4], c.second[3]}, c.name);
+  }
+}
+
+TEST(TrainTargets, RowsThatTheLossCannotTakeAreRefused) {
+  const TemporaryFolder folder;
+  write_samples(folder);
+  const std::string net = network(folder, 3, "Softmax");
+  const auto refused = [&](const std::vector<float>& rows, const char* loss, const std::string& said) {
+    write(folder / "y.npy", {4, 3}, rows);
+    for (const Finished& r : {run_tandem(train_words(folder, net, "out", {"--loss", loss})),
+                              run_tandem({"evaluate", net, folder / "x.npy", "--preprocess", "none", "--channels", "gray", "--loss", loss})}) {
+      EXPECT_EQ(r.code, 4) << r.err;
+      for (const std::string& part : {std::string("x.npy"), said}) EXPECT_NE(r.err.find(part), std::string::npos) << r.err;
+    }
+  };
+  refused({1, 0, 0, 0, 1, 0, 0, 1, 1, 1, 0, 0}, "categorical_crossentropy", "label 2 is no class and no shares of classes");
+  refused({1, 0, 0, 0.5f, 1, -0.5f, 0, 1, 0, 1, 0, 0}, "categorical_crossentropy", "label 1 is no class");
+  refused({1, 0, 0, 0, 1, 0, 0, 1, 0, 1, 0, 0}, "sparse_categorical_crossentropy", "labels have shape [4, 3], expected one class number");
+  refused({0.5f, 0.5f, 0, 0, 1, 0, 0, 1, 0, 1, 0, 0}, "sparse_categorical_crossentropy", "labels have shape [4, 3]");
+}
+
 // By hand from torch's scores after two steps: label 0 has 0.75 of the pairs in order, label 1 all, label 2 one of three.
 TEST(TrainTargets, EvaluateSaysWhatLabelsAreWorth) {
   const TemporaryFolder folder;
@@ -306,6 +380,26 @@ TEST(TrainTargets, ListsHoldSeveralNumbers) {
   EXPECT_FALSE(array_of(folder / "run/model.onnx", "logits/kernel").empty());
   // Resuming goes on with the same loss.
   EXPECT_EQ(run_tandem(list_words(list, {"--resume", folder / "run", "--val-split", "0.4", "--epochs", "2"})).code, 0);
+}
+
+TEST(TrainTargets, ListsHoldSharesOfClasses) {
+  const TemporaryFolder folder;
+  const std::string shares = make_list(folder, "shares.csv", {"0.5,0.25,0.25", "1,0,0", "0,0.1,0.9"}, "path,cat,dog,red\n"),
+                    one_hot = make_list(folder, "one.csv", {"0,1,0", "1,0,0"});
+  const Words categorical = {"--loss", "categorical_crossentropy"};
+  const Finished r = run_tandem(list_words(shares, categorical + Words{"--output", folder / "run", "--val-data", shares}));
+  ASSERT_EQ(r.code, 0) << r.err;
+  EXPECT_EQ(read_text(folder / "run/labels.txt"), "cat\ndog\nred\n");
+  const double val_loss = summary_of(folder / "run").rows[0][4];
+  const Finished e = run_tandem({"evaluate", folder / "run/model.onnx", shares, "--json"});
+  ASSERT_EQ(e.code, 0) << e.err;
+  const auto j = nlohmann::json::parse(e.out);
+  EXPECT_NEAR(j.at("loss"), val_loss, 1e-6);
+  EXPECT_EQ(j.at("classes")[2].at("label"), "red");
+  EXPECT_EQ(run_tandem(list_words(one_hot, categorical + Words{"--output", folder / "one"})).code, 0);
+  const Finished sparse = run_tandem(list_words(one_hot, {"--loss", "sparse_categorical_crossentropy", "--output", folder / "sparse"}));
+  EXPECT_EQ(sparse.code, 4) << sparse.err;
+  EXPECT_NE(sparse.err.find("3 targets, expected one class number"), std::string::npos) << sparse.err;
 }
 
 TEST(TrainTargets, ListsOfNumbersTrainARegression) {
