@@ -135,21 +135,14 @@ float rate_at(const Schedule& s, std::int64_t iteration) {
   return static_cast<float>(s.kind == ScheduleKind::kConstant ? rate : std::max(rate, s.min_rate));
 }
 
-PlateauState plateau_start(const Schedule& s) { return {.rate = static_cast<float>(s.rate), .from = s.rate, .best = {}, .wait = 0, .cooldown = 0}; }
-
-void plateau_move(const Schedule& s, PlateauState& state) {
-  if (state.from == s.rate) return;
-  state.rate = static_cast<float>(std::max(static_cast<double>(state.rate) / state.from * s.rate, s.min_rate));
-  state.from = s.rate;
-}
+PlateauState plateau_start(const Schedule& s) { return {.rate = static_cast<float>(s.rate), .best = {}, .wait = 0, .cooldown = 0}; }
 
 bool plateau_observe(const Schedule& s, PlateauState& state, double metric) {
   if (state.cooldown > 0) {
     --state.cooldown;
     state.wait = 0;
   }
-  const bool better =
-      !std::isnan(metric) && (!state.best || (s.higher_is_better ? metric - s.min_delta > *state.best : metric + s.min_delta < *state.best));
+  const bool better = !state.best || (s.higher_is_better ? metric - s.min_delta > *state.best : metric + s.min_delta < *state.best);
   if (better) {
     state.best = metric;
     state.wait = 0;

@@ -41,15 +41,12 @@ float rate_at(const Schedule&, std::int64_t iteration);
 // Keras' ReduceLROnPlateau. The state is plain: checkpoints keep it.
 struct PlateauState {
   float rate = 0;
-  double from = 0;  // the schedule's rate that it fell from
   std::optional<double> best;
   std::int64_t wait = 0, cooldown = 0;
 };
 // The state before the first epoch.
 PlateauState plateau_start(const Schedule&);
-// The state under a schedule with another rate: fallen by the same factor.
-void plateau_move(const Schedule&, PlateauState&);
-// Tells the metric of an epoch (NaN is no improvement); true when the rate was reduced.
+// Tells the metric of an epoch; true when the rate was reduced.
 bool plateau_observe(const Schedule&, PlateauState&, double metric);
 
 // What a schedule's text leaves open.

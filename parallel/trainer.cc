@@ -3,10 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <cstring>
-#include <limits>
 
 #include "runtime/base/error.h"
 
@@ -112,31 +110,12 @@ void Trainer::update(FlatArrays& gradients, const StepScalars& scalars, double& 
   group_->weights_changed();
 }
 
-bool Trainer::gradients_are_finite() {
-  const FlatArrays& gradients = group_->gradients();
-  constexpr std::int64_t kAtOnce = 1 << 16;
-  const std::int64_t size = gradients.block_size();
-  std::atomic<bool> finite{true};
-  pool_.parallel_for(static_cast<int>((size + kAtOnce - 1) / kAtOnce), [&](int, int part) {
-    const float* g = gradients.block() + part * kAtOnce;
-    const std::int64_t count = std::min(kAtOnce, size - part * kAtOnce);
-    float zero = 0;  // x * 0 is NaN for what is no number and for infinities
-    for (std::int64_t i = 0; i < count; ++i) zero += g[i] * 0.0f;
-    if (zero != 0) finite = false;
-  });
-  return finite;
-}
-
 StepReport Trainer::step(const TrainingBatch& batch, float learning_rate) {
   StepReport report;
   report.batch = group_->run(batch);
   const std::int64_t samples = report.batch.samples;
   report.loss = report.batch.loss_sum / static_cast<double>(samples);
   if (!std::isfinite(report.loss)) return report;
-  if (!gradients_are_finite()) {
-    report.gradient_norm = std::numeric_limits<double>::quiet_NaN();
-    return report;
-  }
   if (options_.accumulate == 1) {
     update(group_->gradients(), step_scalars(options_.optimizer, learning_rate, iteration_, 1.0 / static_cast<double>(samples)), report.gradient_norm,
            report.penalty);

@@ -37,8 +37,8 @@ class Trainer {
   // `graph`: imported, before passes. pool and cpu must outlive the trainer.
   Trainer(std::shared_ptr<const Graph> graph, TrainerOptions options, TaskPool& pool, const CpuInfo& cpu);
 
-  // One batch. Throws OutOfMemory before anything ran. Where the loss or a gradient is not a finite number (gradient_norm is NaN then) nothing is
-  // changed.
+  // One batch. Throws OutOfMemory before anything ran. Where the loss is not a finite number nothing is changed; where only the gradient's norm
+  // is not, the weights are lost: take a checkpoint's.
   StepReport step(const TrainingBatch& batch, float learning_rate);
 
   // What a step takes beyond what the process held before the trainer was made; runs nothing.
@@ -85,7 +85,6 @@ class Trainer {
   Elementwise planned(const Graph&);
   void run(const Elementwise&, const std::vector<const void*>& inputs, const std::vector<void*>& outputs);
   void accumulate(std::int64_t samples, StepReport&);
-  bool gradients_are_finite();
   void update(FlatArrays& gradients, const StepScalars&, double& norm, double& penalty);
 
   const TrainerOptions options_;

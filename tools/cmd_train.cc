@@ -106,7 +106,7 @@ void complete(TrainOptions& o, const TrainSetup& setup, const io::BatchOptions& 
   o.loop.settings = settings_of(o, setup, batches, source.samples());
   o.loop.schedule = parse_schedule(o.schedule, {.rate = setup.rate,
                                                 .min_rate = o.min_rate,
-                                                .steps_per_epoch = per_epoch,
+                                                .steps_per_epoch = std::max<std::int64_t>(1, per_epoch / o.training.accumulate),
                                                 .epochs = static_cast<double>(o.loop.epochs),
                                                 .warmup_epochs = o.warmup_epochs,
                                                 .higher_is_better = o.loop.monitor.ends_with("accuracy")});
@@ -207,8 +207,10 @@ int run(TrainOptions& o, const Console& console) {
                       .memory = memory,
                       .step = trainer.predict({batch_shape(*setup.graph, p, batch)})});
   TrainLoop loop(trainer, source, validation.get(), scoring, folder, report, options, pool, o.loop, console);
-  if (goes_on) loop.resume(folder.restore(trainer, o.loop.settings, console));
-  folder.write_text("args.toml", args_toml(o, setup));
+  if (goes_on)
+    loop.resume(folder.restore(trainer, o.loop.settings, console));
+  else
+    folder.write_text("args.toml", args_toml(o, setup));
   folder.write_labels(setup.labels);
   console.info(fmt::format("{} samples{}, {} of {} parameters trained, loss {}, predicted peak {}, output {}", source.samples(),
                            validation ? fmt::format(", {} for validation", validation->samples()) : "", setup.options.parameters.size(),

@@ -83,32 +83,28 @@ EpochRow row_of(const ordered_json& j) {
 }
 
 std::string state_json(const Trainer::State& trainer, const RunState& s, const std::string& settings) {
-  ordered_json j = {{"version", 1},
-                    {"iteration", trainer.iteration},
-                    {"accumulated", trainer.accumulated},
-                    {"epoch", s.epoch},
-                    {"step_in_epoch", s.step_in_epoch},
-                    {"step", s.step},
-                    {"pass", s.position.pass},
-                    {"batch", s.position.batch},
-                    {"loss_sum", s.score.loss_sum},
-                    {"right", s.score.right},
-                    {"absolute", s.score.absolute},
-                    {"squared", s.score.squared},
-                    {"measured", s.score.measured},
-                    {"samples", s.score.samples},
-                    {"scored", s.score.scored},
-                    {"penalty_sum", s.penalty_sum},
-                    {"rate", s.rate},
-                    {"best", optional_json(s.best)},
-                    {"epochs_since_best", s.epochs_since_best},
-                    {"plateau",
-                     {{"rate", s.plateau.rate},
-                      {"from", s.plateau.from},
-                      {"best", optional_json(s.plateau.best)},
-                      {"wait", s.plateau.wait},
-                      {"cooldown", s.plateau.cooldown}}},
-                    {"settings", ordered_json::parse(settings)}};
+  ordered_json j = {
+      {"version", 1},
+      {"iteration", trainer.iteration},
+      {"accumulated", trainer.accumulated},
+      {"epoch", s.epoch},
+      {"step_in_epoch", s.step_in_epoch},
+      {"step", s.step},
+      {"pass", s.position.pass},
+      {"batch", s.position.batch},
+      {"loss_sum", s.score.loss_sum},
+      {"right", s.score.right},
+      {"absolute", s.score.absolute},
+      {"squared", s.score.squared},
+      {"measured", s.score.measured},
+      {"samples", s.score.samples},
+      {"scored", s.score.scored},
+      {"penalty", s.penalty},
+      {"rate", s.rate},
+      {"best", optional_json(s.best)},
+      {"epochs_since_best", s.epochs_since_best},
+      {"plateau", {{"rate", s.plateau.rate}, {"best", optional_json(s.plateau.best)}, {"wait", s.plateau.wait}, {"cooldown", s.plateau.cooldown}}},
+      {"settings", ordered_json::parse(settings)}};
   j["history"] = ordered_json::array();
   for (const EpochRow& r : s.history) j["history"].push_back(row_json(r));
   return j.dump();
@@ -126,12 +122,12 @@ RunState state_of(const ordered_json& j, Trainer::State& trainer) {
   s.score.samples = j.at("samples");
   s.score.scored = j.at("scored");
   s.score.measured = j.value("measured", std::int64_t{0});
-  s.penalty_sum = j.at("penalty_sum");
+  s.penalty = j.at("penalty");
   s.rate = j.at("rate");
   s.best = optional_of(j, "best");
   s.epochs_since_best = j.at("epochs_since_best");
   const ordered_json& p = j.at("plateau");
-  s.plateau = {.rate = p.at("rate"), .from = p.at("from"), .best = optional_of(p, "best"), .wait = p.at("wait"), .cooldown = p.at("cooldown")};
+  s.plateau = {.rate = p.at("rate"), .best = optional_of(p, "best"), .wait = p.at("wait"), .cooldown = p.at("cooldown")};
   for (const ordered_json& row : j.at("history")) s.history.push_back(row_of(row));
   return s;
 }

@@ -35,8 +35,7 @@ struct RunState {
   std::int64_t step = 0;                      // batches so far
   io::BatchPosition position;                 // of the next batch
   Score score;                                // of the epoch that runs
-  double penalty_sum = 0;                     // of the epoch's samples, each with its step's
-  double rate = 0;                            // of the last step
+  double penalty = 0, rate = 0;               // of the last step
   std::optional<double> best;
   std::int64_t epochs_since_best = 0;
   PlateauState plateau;

@@ -103,14 +103,13 @@ void Score::add(const Measures& m) {
   measured += m.mae.has_value();
 }
 
-std::optional<Score> validate(std::shared_ptr<const Graph> graph, io::BatchSource& source, const Scoring& scoring, const RunOptions& options,
-                              TaskPool& pool, const std::function<bool()>& stops, const std::function<void(const ScoredSample&)>& each) {
+Score validate(std::shared_ptr<const Graph> graph, io::BatchSource& source, const Scoring& scoring, const RunOptions& options, TaskPool& pool,
+               const std::function<void(const ScoredSample&)>& each) {
   const CpuInfo cpu = CpuInfo::detect();
   ReplicaGroup group(std::move(graph), group_options(options), pool, cpu);
   Score score;
   source.start({});
   for (std::int64_t b = source.batches(); b > 0; --b) {
-    if (stops()) return {};
     const auto batch = source.next();
     if (!batch) break;
     const Tensor scores = group.run({batch->x})[0];

@@ -79,9 +79,8 @@ struct ScoredSample {
 // What such a pass over batches of this input shape takes beyond what the process holds before (parallel/replica_group.h); runs nothing.
 MemoryPrediction predict_validation(std::shared_ptr<const Graph> graph, const Shape& batch, const RunOptions& options, TaskPool& pool);
 
-// One pass of `source` through the graph on `devices` replicas. `each` gets every sample in the order of the pass; may be empty. `stops` is asked
-// before each batch: where it says so the pass ends, without a score.
-std::optional<Score> validate(std::shared_ptr<const Graph> graph, io::BatchSource& source, const Scoring& scoring, const RunOptions& options,
-                              TaskPool& pool, const std::function<bool()>& stops, const std::function<void(const ScoredSample&)>& each = {});
+// One pass of `source` through the graph on `devices` replicas. `each` gets every sample in the order of the pass; may be empty.
+Score validate(std::shared_ptr<const Graph> graph, io::BatchSource& source, const Scoring& scoring, const RunOptions& options, TaskPool& pool,
+               const std::function<void(const ScoredSample&)>& each = {});
 
 }  // namespace tandem::cli

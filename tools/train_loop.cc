@@ -21,19 +21,6 @@ TrainingBatch training_batch(const io::Batch& batch, std::uint64_t seed, std::in
   return {.inputs = {batch.x}, .target = batch.target, .weight = batch.weight, .seed = static_cast<std::int64_t>(seed), .step = step};
 }
 
-// l2 times the sum of squares, of the weights as they are in the graph.
-double penalty(const Graph& graph, const TrainerOptions& options) {
-  double sum = 0;
-  for (std::size_t i = 0; i < options.parameters.size(); ++i) {
-    if (options.parameters[i].l2 == 0) continue;
-    double squares = 0;
-    for (const float w : graph.value(options.training.trained[i]).constant.made().as<float>())
-      squares += static_cast<double>(w) * static_cast<double>(w);
-    sum += static_cast<double>(options.parameters[i].l2) * squares;
-  }
-  return sum;
-}
-
 }  // namespace
 
 TrainLoop::TrainLoop(Trainer& trainer, io::BatchSource& source, io::BatchSource* validation, const Scoring& scoring, RunFolder& folder,
@@ -53,45 +40,28 @@ TrainLoop::TrainLoop(Trainer& trainer, io::BatchSource& source, io::BatchSource*
 
 void TrainLoop::resume(const RunState& state) {
   state_ = state;
-  plateau_move(options_.schedule, state_.plateau);
-  saved_ = true;
   source_.start(state.position);
 }
 
 std::int64_t TrainLoop::steps_of_epoch() const { return options_.steps_per_epoch > 0 ? options_.steps_per_epoch : source_.batches(); }
 
 bool TrainLoop::run(const std::function<Wish()>& wish) {
-  if (!options_.log.empty()) log_.emplace(options_.log, state_.step);
   if (state_.epoch >= options_.epochs)
     console_.info(fmt::format("the run has {} epochs behind it already; a larger --epochs than {} goes on", state_.epoch, options_.epochs));
-  for (;;) {
-    // Before an epoch: a run that goes on may have come to its end already.
-    if (options_.early_stopping > 0 && state_.epochs_since_best >= options_.early_stopping) {
-      const std::string what = fmt::format("stopped after epoch {}: no better {} for {} epochs", state_.epoch, monitored(), options_.early_stopping);
-      console_.info(what);
-      finish(what);
-      return true;
-    }
-    if (state_.epoch >= options_.epochs) break;
+  while (state_.epoch < options_.epochs) {
     if (!run_epoch(wish)) {
       write_report("stopped by a signal, its state saved");
       return false;
     }
+    if (options_.early_stopping > 0 && state_.epochs_since_best >= options_.early_stopping) {
+      const std::string what = fmt::format("stopped after epoch {}: no better {} for {} epochs", state_.epoch, monitored(), options_.early_stopping);
+      console_.info(what);
+      write_report(what);
+      return true;
+    }
   }
-  finish("finished");
+  write_report("finished");
   return true;
-}
-
-// The last checkpoint is the state of the end, however often one is asked for: --resume with more epochs goes on from there.
-void TrainLoop::finish(const std::string& what) {
-  if (!saved_) save();
-  write_report(what);
-}
-
-// Also where a checkpoint was made between the last batch and the end of the epoch.
-bool TrainLoop::epoch_is_over() const {
-  const bool pass_ended = !options_.repeat && options_.steps_per_epoch == 0 && state_.step_in_epoch > 0 && state_.position.batch == 0;
-  return pass_ended || state_.step_in_epoch >= steps_of_epoch();
 }
 
 std::string TrainLoop::monitored() const { return !options_.monitor.empty() ? options_.monitor : validation_ ? "val_loss" : "loss"; }
@@ -102,7 +72,7 @@ bool TrainLoop::run_epoch(const std::function<Wish()>& wish) {
   waited_before_ = waited();
   steps_before_ = state_.step_in_epoch;
   samples_before_ = state_.score.samples;
-  while (!epoch_is_over()) {
+  while (state_.step_in_epoch < steps_of_epoch()) {
     const double asked = now();
     const auto batch = source_.next();
     if (!batch) break;
@@ -114,25 +84,26 @@ bool TrainLoop::run_epoch(const std::function<Wish()>& wish) {
                  computing = (busy_seconds() - busy) / pool_.threads();
     kept_from_steps_ += std::clamp(took - computing, 0.0, std::max(0.0, decoding));
     step_seconds_ += now() - asked;
+    const bool pass_ends = batch->ends_pass && !options_.repeat && options_.steps_per_epoch == 0;
     const Wish wanted = wish();
     const bool due = options_.checkpoint_steps > 0 && state_.step % options_.checkpoint_steps == 0;
     if (wanted != Wish::kGoOn || due) save();
     if (wanted == Wish::kStop) return false;
+    if (pass_ends) break;
   }
-  return end_epoch(wish);
+  end_epoch();
+  return true;
 }
 
 void TrainLoop::step(const io::Batch& batch) {
   const double started = now();
-  saved_ = false;
   state_.rate = static_cast<double>(rate());
   const StepReport report = trainer_.step(training_batch(batch, options_.seed, state_.step), static_cast<float>(state_.rate));
-  const bool taken = std::isfinite(report.loss) && std::isfinite(report.gradient_norm);
-  if (!taken) {
-    const std::string what = std::isfinite(report.loss)
-                                 ? fmt::format("step {} (epoch {}): the gradient is not finite", state_.step, state_.epoch + 1)
-                                 : fmt::format("step {} (epoch {}): the loss is {}", state_.step, state_.epoch + 1, report.loss);
-    if (options_.stop_on_nan) {
+  if (!std::isfinite(report.loss) || !std::isfinite(report.gradient_norm)) {
+    const bool lost = std::isfinite(report.loss);
+    const std::string what = fmt::format("step {} (epoch {}): the {} is {}", state_.step, state_.epoch + 1, lost ? "gradient's norm" : "loss",
+                                         lost ? report.gradient_norm : report.loss);
+    if (options_.stop_on_nan || lost) {
       write_report("stopped at " + what);
       stop(what);
     }
@@ -140,10 +111,10 @@ void TrainLoop::step(const io::Batch& batch) {
     ++passed_over_;
   }
   const std::int64_t rows = report.batch.samples, width = batch.target.size() / rows;
-  if (taken) {
+  if (std::isfinite(report.loss)) {
     state_.score.samples += rows;
     state_.score.loss_sum += report.batch.loss_sum;
-    state_.penalty_sum += report.penalty * static_cast<double>(rows);
+    state_.penalty = report.penalty;
     const auto y = report.batch.prediction.as<float>(), t = batch.target.as<float>();
     for (std::int64_t r = 0; r < rows; ++r) {
       const auto at = static_cast<std::size_t>(r * width), count = static_cast<std::size_t>(width);
@@ -160,11 +131,11 @@ void TrainLoop::step(const io::Batch& batch) {
 float TrainLoop::rate() const {
   Schedule schedule = options_.schedule;
   if (schedule.kind == ScheduleKind::kPlateau) schedule.rate = static_cast<double>(state_.plateau.rate);
-  return rate_at(schedule, state_.step);
+  return rate_at(schedule, trainer_.iteration());
 }
 
 void TrainLoop::log_step(const StepReport& report, double seconds) {
-  if (!log_) return;
+  if (options_.log.empty()) return;
   const nlohmann::ordered_json line = {{"step", state_.step},
                                        {"epoch", state_.epoch},
                                        {"loss", report.loss},
@@ -172,46 +143,29 @@ void TrainLoop::log_step(const StepReport& report, double seconds) {
                                        {"grad_norm", report.gradient_norm},
                                        {"samples", report.batch.samples},
                                        {"img_s", static_cast<double>(report.batch.samples) / seconds}};
+  if (!log_) log_.emplace(options_.log, state_.step);
   log_->add(json_text(line, -1));
 }
 
-// As Keras' epoch loss: the mean over the samples of what each step minimised.
-double TrainLoop::mean_loss() const {
-  return state_.score.samples == 0 ? 0 : state_.score.loss() + state_.penalty_sum / static_cast<double>(state_.score.samples);
-}
-
-// False where a signal stopped it; the state is saved then, and the pass is made anew when the run goes on.
-bool TrainLoop::validate_epoch(EpochRow& row, const std::function<Wish()>& wish) {
-  auto graph = std::make_shared<const Graph>(trainer_.trained(options_.averaged));
-  const double started = now();
-  report_.start_pass();
-  bool stopped = false, save_then = false;
-  const auto stops = [&] {
-    const Wish wanted = wish();
-    save_then = save_then || wanted == Wish::kSave;
-    return stopped = wanted == Wish::kStop;
-  };
-  const auto score = validate(graph, *validation_, scoring_, run_, pool_, stops, [this](const ScoredSample& s) { report_.take(s); });
-  if (stopped) report_.start_pass();
-  if (stopped || save_then) save();
-  if (!score) return false;
-  row.validation_seconds = now() - started;
-  say_damaged(*validation_);
-  row.val_loss = score->loss() + penalty(*graph, trainer_.options());
-  row.val_measured = {score->accuracy(), score->mae(), score->mse()};
-  return true;
-}
-
-bool TrainLoop::end_epoch(const std::function<Wish()>& wish) {
+void TrainLoop::end_epoch() {
   if (state_.score.samples == 0) {
     const std::string what = fmt::format("epoch {}: the loss of every batch was no number", state_.epoch + 1);
     write_report("stopped at " + what);
     stop(what);
   }
-  EpochRow row{.epoch = state_.epoch, .loss = mean_loss(), .rate = state_.rate};
+  EpochRow row{.epoch = state_.epoch, .loss = state_.score.loss() + state_.penalty, .rate = state_.rate};
   row.measured = {state_.score.accuracy(), state_.score.mae(), state_.score.mse()};
   trainer_.group().let_arenas_go();  // what validation and saving take comes in their place
-  if (validation_ && !validate_epoch(row, wish)) return false;
+  if (validation_) {
+    auto graph = std::make_shared<const Graph>(trainer_.trained(options_.averaged));
+    const double started = now();
+    report_.start_pass();
+    const Score score = validate(graph, *validation_, scoring_, run_, pool_, [this](const ScoredSample& s) { report_.take(s); });
+    row.validation_seconds = now() - started;
+    say_damaged(*validation_);
+    row.val_loss = score.loss() + state_.penalty;
+    row.val_measured = {score.accuracy(), score.mae(), score.mse()};
+  }
   row.seconds = now() - epoch_started_;
   row.samples = state_.score.samples - samples_before_;
   row.waited = waited() - waited_before_;
@@ -221,15 +175,12 @@ bool TrainLoop::end_epoch(const std::function<Wish()>& wish) {
   ++state_.epoch;
   state_.step_in_epoch = 0;
   state_.score = {};
-  state_.penalty_sum = 0;
-  saved_ = false;
   if (!options_.repeat) state_.position = {state_.position.batch == 0 ? state_.position.pass : state_.position.pass + 1, 0};
   source_.start(state_.position);
   look_for_best(row);
   if (options_.checkpoint_epochs > 0 && state_.epoch % options_.checkpoint_epochs == 0) save();
   ended_epoch_ = true;
   if (state_.epoch < options_.epochs) write_report(fmt::format("running: {} of {} epochs done", state_.epoch, options_.epochs));
-  return true;
 }
 
 // Only behind an epoch of this process: what an earlier one collected is not known any more, and its page stays.
@@ -256,10 +207,9 @@ std::optional<double> TrainLoop::monitored_value(const EpochRow& row) const {
 void TrainLoop::look_for_best(const EpochRow& row) {
   const auto value = monitored_value(row);
   if (!value) return;  // every batch was passed over
-  if (std::isnan(*value)) console_.warn(fmt::format("epoch {}: {} is NaN, which counts as no improvement", row.epoch + 1, monitored()));
   if (options_.schedule.kind == ScheduleKind::kPlateau && plateau_observe(options_.schedule, state_.plateau, *value))
     console_.info(fmt::format("epoch {}: the learning rate falls to {:.4g}", row.epoch + 1, state_.plateau.rate));
-  const bool better = !std::isnan(*value) && (!state_.best || (monitored().ends_with("accuracy") ? *value > *state_.best : *value < *state_.best));
+  const bool better = !state_.best || (monitored().ends_with("accuracy") ? *value > *state_.best : *value < *state_.best);
   state_.epochs_since_best = better ? 0 : state_.epochs_since_best + 1;
   if (!better) return;
   state_.best = *value;
@@ -278,7 +228,6 @@ void TrainLoop::save() {
   if (log_) log_->sync();
   trainer_.group().let_arenas_go();
   folder_.save(trainer_, state_, options_.settings);
-  saved_ = true;
 }
 
 void TrainLoop::stop(const std::string& what) const {
@@ -303,7 +252,7 @@ void TrainLoop::say_progress(bool last, const EpochRow* row) {
   };
   const Score& score = state_.score;
   say("accuracy", score.accuracy());
-  say("loss", mean_loss());
+  say("loss", score.loss() + state_.penalty);
   say("mae", score.mae());
   say("mse", score.mse());
   if (row) {

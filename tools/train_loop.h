@@ -44,7 +44,7 @@ class NotFinite : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Asked after each step and before each batch of validation: what a signal wants.
+// Asked after each step: what a signal wants.
 enum class Wish { kGoOn, kSave, kStop };
 
 class TrainLoop {
@@ -65,11 +65,8 @@ class TrainLoop {
 
  private:
   bool run_epoch(const std::function<Wish()>& wish);
-  bool epoch_is_over() const;
   void step(const io::Batch& batch);
-  bool end_epoch(const std::function<Wish()>& wish);
-  bool validate_epoch(EpochRow& row, const std::function<Wish()>& wish);
-  void finish(const std::string& what);
+  void end_epoch();
   void look_for_best(const EpochRow& row);
   std::optional<double> monitored_value(const EpochRow& row) const;
   float rate() const;
@@ -80,7 +77,6 @@ class TrainLoop {
   void say_progress(bool last, const EpochRow* row = nullptr);
   void say_damaged(const io::BatchSource&);
   double busy_seconds() const;
-  double mean_loss() const;  // of the epoch so far
   double waited() const { return source_.waited_seconds() + kept_from_steps_; }
   std::int64_t steps_of_epoch() const;
   std::string monitored() const;
@@ -95,8 +91,8 @@ class TrainLoop {
   TaskPool& pool_;
   const LoopOptions options_;
   const Console& console_;
-  std::optional<StepLog> log_;
-  RunState state_;  // what a checkpoint keeps beside the trainer's own state
+  std::optional<StepLog> log_;  // from the first step on
+  RunState state_;              // what a checkpoint keeps beside the trainer's own state
   double epoch_started_ = 0, waited_before_ = 0, shown_ = 0;
   double kept_from_steps_ = 0;  // seconds for which decoding kept the threads of a step
   double step_seconds_ = 0;     // of all steps, with the wait for their data
@@ -104,7 +100,6 @@ class TrainLoop {
   std::int64_t steps_before_ = 0, samples_before_ = 0;  // of the epoch, in an earlier process
   std::int64_t passed_over_ = 0;
   bool ended_epoch_ = false;  // in this process
-  bool saved_ = false;        // the state as it is
 };
 
 }  // namespace tandem::cli

@@ -6,7 +6,6 @@
 
 #include "io/file_digest.h"
 #include "runtime/base/error.h"
-#include "tools/targets.h"
 
 namespace tandem::cli {
 namespace {
@@ -88,8 +87,6 @@ std::string args_toml(const TrainOptions& o, const TrainSetup& setup) {
     if (value == false || value == "" || (value.is_array() && value.empty())) return;
     text += fmt::format("{} = {}\n", key, value.dump());
   };
-  line("MODEL", o.model);
-  line("DATA", o.data);
   line("epochs", o.loop.epochs);
   for (const ordered_json& part : {choices_of(o, setup), numbers_of(o, setup)}) {
     for (const auto& [key, value] : part.items()) line(key, value);
@@ -113,11 +110,7 @@ std::string args_toml(const TrainOptions& o, const TrainSetup& setup) {
   line("std", o.preprocess.std);
   line("channels", o.preprocess.channels);
   line("input-layout", o.preprocess.input_layout);
-  line("devices", o.run.devices);
-  if (o.run.threads > 0) line("threads", o.run.threads);
-  line("memory", o.run.memory);
-  if (o.workers > 0) line("workers", o.workers);
-  return text + fmt::format("# chosen: loss {}, {} outputs\n", loss_word(setup.loss), setup.outputs);
+  return text;
 }
 
 void set_checkpoints(const std::string& text, LoopOptions& loop) {

@@ -168,26 +168,6 @@ TEST(TrainingBits, WhatDoesNotFitIsToldOfTheLeast) {
   EXPECT_THROW(limited.step(batch_of(64, 0), 0.01f), OutOfMemory);
 }
 
-// A finite loss whose gradient is not: weights, slots, statistics and the count of updates stay, and the next batch trains.
-TEST(TrainingState, AGradientThatIsNotFiniteChangesNothing) {
-  const Graph graph = with_dropout();
-  const TrainerOptions options = options_for(graph, BatchNormMode::kFrozen);
-  TaskPool pool(2);
-  const CpuInfo cpu = CpuInfo::detect();
-  Trainer trainer(std::make_shared<const Graph>(graph), options, pool, cpu);
-  trainer.step(batch_of(4, 0), 0.01f);
-  const auto before = trainer.state();
-  TrainingBatch wild = batch_of(4, 1);
-  for (float& w : wild.weight.as_mutable<float>()) w = 3e38f;
-  const StepReport report = trainer.step(wild, 0.01f);
-  EXPECT_TRUE(std::isfinite(report.loss));
-  EXPECT_FALSE(std::isfinite(report.gradient_norm));
-  EXPECT_FALSE(report.updated);
-  expect_equal(before, trainer.state(), "a step that was not taken");
-  EXPECT_EQ(trainer.iteration(), 1);
-  EXPECT_TRUE(trainer.step(batch_of(4, 2), 0.01f).updated);
-}
-
 // A second output's weights: the loss, which looks at the first, leaves them alone and says so.
 TEST(TrainingState, WhatTheLossDoesNotReachIsNamedAndKept) {
   GraphBuilder b;

@@ -6,7 +6,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -16,9 +15,6 @@
 #include <filesystem>
 #include <fstream>
 #include <stdexcept>
-#include <thread>
-
-#include "tests/support/files.h"
 
 namespace tandem::test {
 namespace {
@@ -94,31 +90,6 @@ Finished run_program(const std::vector<std::string>& argv, const Launch& launch)
 Finished run_tandem(std::vector<std::string> arguments, const Launch& launch) {
   arguments.insert(arguments.begin(), TANDEM_BINARY_DIR "/bin/tandem");
   return run_program(arguments, launch);
-}
-
-int run_until(std::vector<std::string> words, const std::string& log, std::size_t wanted, int signal) {
-  words.insert(words.begin(), TANDEM_BINARY_DIR "/bin/tandem");
-  const pid_t child = fork();
-  if (child == 0) {
-    std::vector<char*> argv;
-    for (std::string& w : words) argv.push_back(w.data());
-    argv.push_back(nullptr);
-    dup2(open("/dev/null", O_WRONLY), STDERR_FILENO);
-    execv(argv[0], argv.data());
-    _exit(127);
-  }
-  int status = 0;
-  bool sent = false;
-  for (int rounds = 0; waitpid(child, &status, WNOHANG) == 0; ++rounds) {
-    const std::string text = sent ? "" : read_text(log);
-    if (!sent && std::count(text.begin(), text.end(), '\n') >= static_cast<std::ptrdiff_t>(wanted)) {
-      kill(child, signal);
-      sent = true;
-    }
-    if (rounds > 120'000) kill(child, SIGKILL);
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
 
 }  // namespace tandem::test

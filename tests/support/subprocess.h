@@ -26,7 +26,4 @@ Finished run_program(const std::vector<std::string>& argv, const Launch& launch 
 // The program tandem of this build.
 Finished run_tandem(std::vector<std::string> arguments, const Launch& launch = {});
 
-// Starts tandem, sends the signal as soon as the file `log` has so many lines, and gives its end: the exit code, or minus the signal it died of.
-int run_until(std::vector<std::string> arguments, const std::string& log, std::size_t lines, int signal);
-
 }  // namespace tandem::test

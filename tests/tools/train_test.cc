@@ -61,6 +61,31 @@ Words train_words(const TemporaryFolder& folder, const Words& more = {}) {
 
 std::size_t lines(const std::string& text) { return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n')); }
 
+// Starts the program, sends the signal as soon as `log` has so many lines, and gives its end: the exit code, or minus the signal it died of.
+int run_until(Words words, const std::string& log, std::size_t steps, int signal) {
+  words.insert(words.begin(), TANDEM_BINARY_DIR "/bin/tandem");
+  const pid_t child = fork();
+  if (child == 0) {
+    std::vector<char*> argv;
+    for (std::string& w : words) argv.push_back(w.data());
+    argv.push_back(nullptr);
+    dup2(open("/dev/null", O_WRONLY), STDERR_FILENO);
+    execv(argv[0], argv.data());
+    _exit(127);
+  }
+  int status = 0;
+  bool sent = false;
+  for (int rounds = 0; waitpid(child, &status, WNOHANG) == 0; ++rounds) {
+    if (!sent && lines(read_text(log)) >= steps) {
+      kill(child, signal);
+      sent = true;
+    }
+    if (rounds > 120000) kill(child, SIGKILL);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
 // What each step computed: step, loss, rate and norm, without the time it took.
 std::vector<std::string> steps_of(const std::string& log) {
   std::vector<std::string> all;
