@@ -99,11 +99,11 @@ void TrainLoop::step(const io::Batch& batch) {
   const double started = now();
   state_.rate = static_cast<double>(rate());
   const StepReport report = trainer_.step(training_batch(batch, options_.seed, state_.step), static_cast<float>(state_.rate));
-  if (!std::isfinite(report.loss) || !std::isfinite(report.gradient_norm)) {
-    const bool lost = std::isfinite(report.loss);
-    const std::string what = fmt::format("step {} (epoch {}): the {} is {}", state_.step, state_.epoch + 1, lost ? "gradient's norm" : "loss",
-                                         lost ? report.gradient_norm : report.loss);
-    if (options_.stop_on_nan || lost) {
+  if (!report.is_finite()) {
+    const bool gradient = std::isfinite(report.loss);
+    const std::string what = fmt::format("step {} (epoch {}): the {} is {}", state_.step, state_.epoch + 1, gradient ? "gradient's norm" : "loss",
+                                         gradient ? report.gradient_norm : report.loss);
+    if (options_.stop_on_nan) {
       write_report("stopped at " + what);
       stop(what);
     }
@@ -111,7 +111,7 @@ void TrainLoop::step(const io::Batch& batch) {
     ++passed_over_;
   }
   const std::int64_t rows = report.batch.samples, width = batch.target.size() / rows;
-  if (std::isfinite(report.loss)) {
+  if (report.is_finite()) {
     state_.score.samples += rows;
     state_.score.loss_sum += report.batch.loss_sum;
     state_.penalty = report.penalty;
@@ -149,7 +149,7 @@ void TrainLoop::log_step(const StepReport& report, double seconds) {
 
 void TrainLoop::end_epoch() {
   if (state_.score.samples == 0) {
-    const std::string what = fmt::format("epoch {}: the loss of every batch was no number", state_.epoch + 1);
+    const std::string what = fmt::format("epoch {}: loss or gradient of every batch was no number", state_.epoch + 1);
     write_report("stopped at " + what);
     stop(what);
   }

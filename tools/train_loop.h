@@ -55,13 +55,14 @@ class TrainLoop {
 
   // Puts the loop where a checkpoint was saved.
   void resume(const RunState& state);
-  // Runs to the end, or until `wish` says stop (false: the state was saved). Throws NotFinite naming the step whose loss is no number.
+  // Runs to the end, or until `wish` says stop (false: the state was saved). Throws NotFinite naming the step whose loss or gradient is no number; the weights are then
+  // those before it.
   bool run(const std::function<Wish()>& wish);
 
   const std::vector<EpochRow>& history() const { return state_.history; }
   // Of the steps of this process.
   TrainReport::Use use() const;
-  std::int64_t passed_over() const { return passed_over_; }  // batches whose loss was no number
+  std::int64_t passed_over() const { return passed_over_; }  // batches whose loss or gradient was no number
 
  private:
   bool run_epoch(const std::function<Wish()>& wish);

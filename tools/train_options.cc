@@ -135,7 +135,7 @@ void declare_train_options(OptionSet& s, TrainOptions& o) {
          "go on from the last checkpoint of this folder, on any number of devices; in the place of --output, the other options as before");
   s.text("--checkpoint-every", "STEPS|EPOCHS", o.checkpoint_every, "how often the state is saved: 500 (steps), 1epoch, 2epochs");
   s.text("--log", "FILE.jsonl", o.loop.log, "one JSON object a step");
-  s.choice("--on-nan", {"stop", "skip"}, o.on_nan, "a loss that is NaN or infinite stops the run, or its batch is left out");
+  s.choice("--on-nan", {"stop", "skip"}, o.on_nan, "a loss or gradient that is NaN or infinite stops the run, or its batch is left out");
   s.choice("--strategy", {"mirrored", "collective", "parameter-server"}, o.strategy, "how devices work together; this version has mirrored only");
   s.group("Learning rate and stopping");
   s.text("--schedule", "KIND", o.schedule, "constant, cosine, step, exponential, polynomial or plateau, with values as in step:every=30,factor=0.1");
