@@ -224,7 +224,8 @@ TEST(Train, StoppedWhileItValidatesItGoesOnToTheSameBits) {
 
 TEST(Train, StoppedBySigusr1AndSavedBySighup) {
   const TemporaryFolder folder;
-  const Words words = train_words(make_data(folder, "x", 8), {"--lr", "0.001", "--epochs", "150", "--bn", "frozen", "--checkpoint-every", "100000"});
+  const Words words = train_words(make_data(folder, "x", 8),
+                                  {"--lr", "0.001", "--epochs", "6", "--steps-per-epoch", "100", "--repeat", "--checkpoint-every", "100000"});
   const std::string saved = folder / "saved", stopped = folder / "stopped";
   EXPECT_EQ(run_until(words + Words{"--output", saved, "--log", saved + ".jsonl"}, saved + ".jsonl", 3, SIGHUP), 0);
   EXPECT_EQ(count_lines(read_text(saved + ".jsonl")), 600u);
