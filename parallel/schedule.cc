@@ -7,6 +7,7 @@
 #include <cmath>
 #include <map>
 #include <numbers>
+#include <utility>
 
 #include "runtime/base/error.h"
 
@@ -114,6 +115,8 @@ std::vector<std::int64_t> step_boundaries(Settings& settings, const ScheduleFram
   return out;
 }
 
+float reduced(const Schedule& s, float rate) { return static_cast<float>(std::max(static_cast<double>(rate) * s.factor, s.min_rate)); }
+
 void check_frame(const ScheduleFrame& f) {
   if (!(f.rate > 0) || !std::isfinite(f.rate)) throw UsageError(fmt::format("the learning rate must be a number above 0, is {}", f.rate));
   if (!(f.min_rate >= 0) || f.min_rate > f.rate) {
@@ -135,21 +138,30 @@ float rate_at(const Schedule& s, std::int64_t iteration) {
   return static_cast<float>(s.kind == ScheduleKind::kConstant ? rate : std::max(rate, s.min_rate));
 }
 
-PlateauState plateau_start(const Schedule& s) { return {.rate = static_cast<float>(s.rate), .best = {}, .wait = 0, .cooldown = 0}; }
+PlateauState plateau_start(const Schedule& s) { return {.rate = static_cast<float>(s.rate)}; }
+
+bool plateau_rebase(const Schedule& s, PlateauState& state) {
+  if (!state.reductions) return false;
+  float rate = static_cast<float>(s.rate);
+  for (std::int64_t i = 0; i < *state.reductions; ++i) rate = reduced(s, rate);
+  return std::exchange(state.rate, rate) != rate;
+}
 
 bool plateau_observe(const Schedule& s, PlateauState& state, double metric) {
   if (state.cooldown > 0) {
     --state.cooldown;
     state.wait = 0;
   }
-  const bool better = !state.best || (s.higher_is_better ? metric - s.min_delta > *state.best : metric + s.min_delta < *state.best);
+  const bool better =
+      !std::isnan(metric) && (!state.best || (s.higher_is_better ? metric - s.min_delta > *state.best : metric + s.min_delta < *state.best));
   if (better) {
     state.best = metric;
     state.wait = 0;
     return false;
   }
   if (state.cooldown > 0 || ++state.wait < s.patience || !(state.rate > static_cast<float>(s.min_rate))) return false;
-  state.rate = static_cast<float>(std::max(static_cast<double>(state.rate) * s.factor, s.min_rate));
+  state.rate = reduced(s, state.rate);
+  if (state.reductions) ++*state.reductions;
   state.cooldown = s.cooldown;
   state.wait = 0;
   return true;

@@ -43,10 +43,13 @@ struct PlateauState {
   float rate = 0;
   std::optional<double> best;
   std::int64_t wait = 0, cooldown = 0;
+  std::optional<std::int64_t> reductions = 0;  // so far; nothing: a checkpoint of an earlier version does not say
 };
 // The state before the first epoch.
 PlateauState plateau_start(const Schedule&);
-// Tells the metric of an epoch; true when the rate was reduced.
+// The state under a schedule whose rate was changed: that rate with the reductions so far. True when it is another one than before.
+bool plateau_rebase(const Schedule&, PlateauState&);
+// Tells the metric of an epoch; true when the rate was reduced. What is no number is no improvement.
 bool plateau_observe(const Schedule&, PlateauState&, double metric);
 
 // What a schedule's text leaves open.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <stdexcept>
 
 #include "runtime/base/error.h"
 
@@ -72,14 +73,27 @@ Trainer::Elementwise Trainer::planned(const Graph& graph) {
   for (const ValueId id : graph.inputs) binding.shapes.push_back(graph.value(id).shape);
   Elementwise made{make_plan(graph, binding, {}, cpu_), nullptr};
   made.packed = store_.pack(made.plan);
+  const auto& steps = made.plan.steps;
+  const auto changes = [](const Step& s) { return changes_arrays(s.op); };
+  const auto first = std::find_if(steps.begin(), steps.end(), changes);
+  if (!std::all_of(first, steps.end(), changes)) throw std::logic_error("a plan of the optimizer computes norms behind its first step");
+  made.first_change = static_cast<std::size_t>(first - steps.begin());
   return made;
 }
 
-void Trainer::run(const Elementwise& e, const std::vector<const void*>& inputs, const std::vector<void*>& outputs) {
-  run_together({.plan = &e.plan, .weights = e.packed.get(), .arena = arena_.data(), .inputs = inputs, .outputs = outputs}, pool_, spaces_);
+bool Trainer::run(const Elementwise& e, const std::vector<const void*>& inputs, const std::vector<void*>& outputs, const double& norm) {
+  Run part{.plan = &e.plan, .weights = e.packed.get(), .arena = arena_.data(), .inputs = inputs, .outputs = outputs};
+  part.end_step = e.first_change;
+  run_together(part, pool_, spaces_);
+  // The squares are added up in double: a sum that is finite has only finite elements, and the other way round.
+  if (!std::isfinite(norm)) return false;
+  part.first_step = e.first_change;
+  part.end_step = e.plan.steps.size();
+  run_together(part, pool_, spaces_);
+  return true;
 }
 
-void Trainer::accumulate(std::int64_t samples, StepReport& report) {
+bool Trainer::accumulate(std::int64_t samples, StepReport& report) {
   if (accumulated_ == 0) std::fill_n(sums_.block(), sums_.block_size(), 0.0f);
   const StepScalars scalars = step_scalars(options_.optimizer, 0, iteration_, 1.0 / static_cast<double>(samples));
   std::vector<const void*> in;
@@ -91,10 +105,10 @@ void Trainer::accumulate(std::int64_t samples, StepReport& report) {
   for (std::size_t i = 0; i < sums_.count(); ++i) out.push_back(sums_.data(i));
   out.push_back(&report.gradient_norm);
   out.push_back(&report.penalty);
-  run(accumulate_, in, out);
+  return run(accumulate_, in, out, report.gradient_norm);
 }
 
-void Trainer::update(FlatArrays& gradients, const StepScalars& scalars, double& norm, double& penalty) {
+bool Trainer::update(FlatArrays& gradients, const StepScalars& scalars, double& norm, double& penalty) {
   std::vector<const void*> in;
   std::vector<void*> out;
   for (const FlatArrays* arrays : {&group_->weights(), &gradients, &slots_}) {
@@ -106,8 +120,9 @@ void Trainer::update(FlatArrays& gradients, const StepScalars& scalars, double& 
   in.push_back(scalars.data());
   out.push_back(&norm);
   out.push_back(&penalty);
-  run(update_, in, out);
+  if (!run(update_, in, out, norm)) return false;
   group_->weights_changed();
+  return true;
 }
 
 StepReport Trainer::step(const TrainingBatch& batch, float learning_rate) {
@@ -117,20 +132,17 @@ StepReport Trainer::step(const TrainingBatch& batch, float learning_rate) {
   report.loss = report.batch.loss_sum / static_cast<double>(samples);
   if (!std::isfinite(report.loss)) return report;
   if (options_.accumulate == 1) {
-    update(group_->gradients(), step_scalars(options_.optimizer, learning_rate, iteration_, 1.0 / static_cast<double>(samples)), report.gradient_norm,
-           report.penalty);
-    report.updated = true;
-  } else {
-    accumulate(samples, report);
-    if (++accumulated_ == options_.accumulate) {
-      double norm = 0, penalty = 0;  // of the mean gradient: the report speaks of the batch's
-      update(sums_, step_scalars(options_.optimizer, learning_rate, iteration_, 1.0 / options_.accumulate), norm, penalty);
-      accumulated_ = 0;
-      report.updated = true;
-    }
+    report.updated = update(group_->gradients(), step_scalars(options_.optimizer, learning_rate, iteration_, 1.0 / static_cast<double>(samples)),
+                            report.gradient_norm, report.penalty);
+  } else if (accumulate(samples, report) && ++accumulated_ == options_.accumulate) {
+    double norm = 0, penalty = 0;  // of the mean gradient: the report speaks of the batch's, unless only their sum overflowed
+    report.updated = update(sums_, step_scalars(options_.optimizer, learning_rate, iteration_, 1.0 / options_.accumulate), norm, penalty);
+    if (!report.updated) report.gradient_norm = norm;
+    accumulated_ = 0;
   }
   if (report.updated) ++iteration_;
   report.loss += report.penalty;
+  if (!report.is_finite()) return report;
   group_->update_statistics(options_.unbiased_variance);
   return report;
 }
@@ -143,14 +155,29 @@ std::vector<std::string> Trainer::without_gradient() const {
   return names;
 }
 
+Tensor Trainer::weights_of(std::size_t parameter, bool averaged) const {
+  for (std::size_t s = 0; averaged && s < slot_list_.size(); ++s) {
+    if (slot_list_[s].name == "average" && slot_list_[s].parameter == parameter) return slots_.view(s);
+  }
+  return group_->weights().view(parameter);
+}
+
+double Trainer::penalty(bool averaged) const {
+  double sum = 0;
+  for (std::size_t i = 0; i < options_.parameters.size(); ++i) {
+    if (options_.parameters[i].l2 == 0) continue;
+    const Tensor weights = weights_of(i, averaged);
+    double squares = 0;
+    for (const float w : weights.as<float>()) squares += static_cast<double>(w) * static_cast<double>(w);
+    sum += options_.parameters[i].l2 * squares;
+  }
+  return sum;
+}
+
 Graph Trainer::trained(bool averaged) const {
   Graph graph = *group_->graph();
   for (std::size_t i = 0; i < options_.training.trained.size(); ++i) {
-    Tensor values = group_->weights().view(i);
-    for (std::size_t s = 0; averaged && s < slot_list_.size(); ++s) {
-      if (slot_list_[s].name == "average" && slot_list_[s].parameter == i) values = slots_.view(s);
-    }
-    graph.value(options_.training.trained[i]).constant = values;
+    graph.value(options_.training.trained[i]).constant = weights_of(i, averaged);
   }
   for (const auto& s : group_->statistics()) {
     graph.value(s.which.mean).constant = tensor_of(s.mean);

@@ -1,6 +1,7 @@
 // A network in training: weights, optimizer state and running statistics, moved on by one batch at a time. Knows no files and no epochs.
 #pragma once
 
+#include <cmath>
 #include <memory>
 #include <span>
 #include <string>
@@ -30,6 +31,7 @@ struct StepReport {
   double gradient_norm = 0;  // of the whole gradient, before clipping
   bool updated = false;      // false: the gradient was only accumulated
   BatchResult batch;
+  bool is_finite() const { return std::isfinite(loss) && std::isfinite(gradient_norm); }
 };
 
 class Trainer {
@@ -37,12 +39,15 @@ class Trainer {
   // `graph`: imported, before passes. pool and cpu must outlive the trainer.
   Trainer(std::shared_ptr<const Graph> graph, TrainerOptions options, TaskPool& pool, const CpuInfo& cpu);
 
-  // One batch. Throws OutOfMemory before anything ran. Where the loss is not a finite number nothing is changed; where only the gradient's norm
-  // is not, the weights are lost: take a checkpoint's.
+  // One batch. Throws OutOfMemory before anything ran. Where loss or gradient is not finite (is_finite of the report) nothing is changed; where the
+  // sum of accumulated gradients is not, it is dropped.
   StepReport step(const TrainingBatch& batch, float learning_rate);
 
   // What a step takes beyond what the process held before the trainer was made; runs nothing.
   TrainingPrediction predict(const std::vector<Shape>& inputs);
+
+  // Of L2, with the weights as they are now; `averaged`: with their moving average.
+  double penalty(bool averaged = false) const;
 
   // Names of the parameters that the loss does not depend on; known once a batch was predicted or ran.
   std::vector<std::string> without_gradient() const;
@@ -81,11 +86,14 @@ class Trainer {
   struct Elementwise {
     Plan plan;
     std::shared_ptr<const PackedWeights> packed;
+    std::size_t first_change = 0;  // step of the plan; those before it only look
   };
   Elementwise planned(const Graph&);
-  void run(const Elementwise&, const std::vector<const void*>& inputs, const std::vector<void*>& outputs);
-  void accumulate(std::int64_t samples, StepReport&);
-  void update(FlatArrays& gradients, const StepScalars&, double& norm, double& penalty);
+  // False, and no array is changed: the norm is no finite number.
+  bool run(const Elementwise&, const std::vector<const void*>& inputs, const std::vector<void*>& outputs, const double& norm);
+  bool accumulate(std::int64_t samples, StepReport&);
+  bool update(FlatArrays& gradients, const StepScalars&, double& norm, double& penalty);
+  Tensor weights_of(std::size_t parameter, bool averaged) const;
 
   const TrainerOptions options_;
   TaskPool& pool_;

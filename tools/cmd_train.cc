@@ -55,13 +55,13 @@ io::BatchOptions batch_options(const TrainOptions& o, const TrainSetup& setup, c
 }
 
 // What the report says of the run beside its figures: model, data, and the lines of args.toml.
-std::vector<std::pair<std::string, std::string>> report_settings(const TrainOptions& o, const TrainSetup& setup, std::int64_t samples,
-                                                                 std::int64_t for_validation) {
+std::vector<std::pair<std::string, std::string>> report_settings(const TrainOptions& o, const std::string& args, const TrainSetup& setup,
+                                                                 std::int64_t samples, std::int64_t for_validation) {
   std::vector<std::pair<std::string, std::string>> all = {
       {"model", o.model},
       {"data", fmt::format("{}: {} samples for training, {} for validation", o.data, samples, for_validation)},
       {"parameters trained", fmt::format("{} of {}", setup.options.parameters.size(), setup.options.parameters.size() + setup.frozen.size())}};
-  std::istringstream lines(args_toml(o, setup));
+  std::istringstream lines(args);
   for (std::string line; std::getline(lines, line);) {
     if (const std::size_t at = line.find(" = "); at != std::string::npos) all.emplace_back(line.substr(0, at), line.substr(at + 3));
   }
@@ -106,7 +106,7 @@ void complete(TrainOptions& o, const TrainSetup& setup, const io::BatchOptions& 
   o.loop.settings = settings_of(o, setup, batches, source.samples());
   o.loop.schedule = parse_schedule(o.schedule, {.rate = setup.rate,
                                                 .min_rate = o.min_rate,
-                                                .steps_per_epoch = std::max<std::int64_t>(1, per_epoch / o.training.accumulate),
+                                                .steps_per_epoch = std::max<std::int64_t>(1, per_epoch),
                                                 .epochs = static_cast<double>(o.loop.epochs),
                                                 .warmup_epochs = o.warmup_epochs,
                                                 .higher_is_better = o.loop.monitor.ends_with("accuracy")});
@@ -195,8 +195,10 @@ int run(TrainOptions& o, const Console& console) {
   RunFolder folder(goes_on ? o.resume : o.output, fs::path(o.model).stem().string(), goes_on);
   complete(o, setup, batches, source);
   check_accumulation(o, source, console);
+  o.validates = validation != nullptr;
+  const std::string args = args_toml(resolved(o, setup, p, options, pool.threads()), setup);
   TrainReport report({.model = o.model,
-                      .settings = report_settings(o, setup, source.samples(), validation ? validation->samples() : 0),
+                      .settings = report_settings(o, args, setup, source.samples(), validation ? validation->samples() : 0),
                       .labels = setup.labels,
                       .classes = classes.values ? 0 : std::max<std::int64_t>(2, setup.outputs),
                       .yes_above = classes.values && setup.loss == "binary" ? std::optional(scoring.half()) : std::nullopt,
@@ -207,10 +209,8 @@ int run(TrainOptions& o, const Console& console) {
                       .memory = memory,
                       .step = trainer.predict({batch_shape(*setup.graph, p, batch)})});
   TrainLoop loop(trainer, source, validation.get(), scoring, folder, report, options, pool, o.loop, console);
-  if (goes_on)
-    loop.resume(folder.restore(trainer, o.loop.settings, console));
-  else
-    folder.write_text("args.toml", args_toml(o, setup));
+  if (goes_on) loop.resume(folder.restore(trainer, o.loop.settings, console));
+  folder.write_text("args.toml", args);
   folder.write_labels(setup.labels);
   console.info(fmt::format("{} samples{}, {} of {} parameters trained, loss {}, predicted peak {}, output {}", source.samples(),
                            validation ? fmt::format(", {} for validation", validation->samples()) : "", setup.options.parameters.size(),

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
+#include <nlohmann/json.hpp>
 
 #include "runtime/base/error.h"
 
@@ -26,6 +27,12 @@ std::size_t edit_distance(const std::string& a, const std::string& b) {
     }
   }
   return row[b.size()];
+}
+
+std::string toml_list(const std::vector<std::string>& texts) {
+  std::string list;
+  for (const std::string& text : texts) list += (list.empty() ? "" : ",") + toml_text(text);
+  return list.empty() ? "" : "[" + list + "]";
 }
 
 std::string limits_text(double min, double max) {
@@ -60,6 +67,7 @@ OptionSpec& OptionSet::positional(std::string name, std::string& value, std::str
   OptionSpec spec{.names = {std::move(name)}, .metavar = "", .help = std::move(help)};
   spec.positional = spec.required = true;
   spec.assign = [&value](const std::vector<std::string>& given) { value = given.back(); };
+  spec.value = [&value] { return toml_text(value); };
   return add(std::move(spec));
 }
 
@@ -67,6 +75,7 @@ OptionSpec& OptionSet::positionals(std::string name, std::vector<std::string>& v
   OptionSpec spec{.names = {std::move(name)}, .metavar = "", .help = std::move(help)};
   spec.positional = spec.required = spec.repeatable = true;
   spec.assign = [&values](const std::vector<std::string>& given) { values = given; };
+  spec.value = [&values] { return toml_list(values); };
   return add(std::move(spec));
 }
 
@@ -74,32 +83,40 @@ OptionSpec& OptionSet::flag(const std::string& names, bool& value, std::string h
   OptionSpec spec{.names = split(names), .metavar = "", .help = std::move(help)};
   spec.flag = true;
   spec.assign = [&value](const std::vector<std::string>& given) { value = to_bool(given.back()); };
+  spec.value = [&value] { return value ? "true" : "false"; };
   return add(std::move(spec));
 }
 
 OptionSpec& OptionSet::text(const std::string& names, std::string metavar, std::string& value, std::string help) {
-  return custom(
+  OptionSpec& spec = custom(
       names, std::move(metavar), value, [&value](const std::string& given) { value = given; }, std::move(help));
+  spec.value = [&value] { return toml_text(value); };
+  return spec;
 }
 
 OptionSpec& OptionSet::texts(const std::string& names, std::string metavar, std::vector<std::string>& values, std::string help) {
   OptionSpec spec{.names = split(names), .metavar = std::move(metavar), .help = std::move(help)};
   spec.repeatable = true;
   spec.assign = [&values](const std::vector<std::string>& given) { values = given; };
+  spec.value = [&values] { return toml_list(values); };
   return add(std::move(spec));
 }
 
 OptionSpec& OptionSet::integer(const std::string& names, std::string metavar, std::int64_t& value, std::int64_t min, std::int64_t max,
                                std::string help) {
-  return custom(
+  OptionSpec& spec = custom(
       names, std::move(metavar), std::to_string(value), [&value, min, max](const std::string& given) { value = to_integer(given, min, max); },
       std::move(help));
+  spec.value = [&value, min, max] { return value < min || value > max ? "" : std::to_string(value); };
+  return spec;
 }
 
 OptionSpec& OptionSet::number(const std::string& names, std::string metavar, double& value, double min, double max, std::string help) {
-  return custom(
+  OptionSpec& spec = custom(
       names, std::move(metavar), fmt::format("{}", value), [&value, min, max](const std::string& given) { value = to_number(given, min, max); },
       std::move(help));
+  spec.value = [&value, min, max] { return value < min || value > max ? "" : fmt::format("{}", value); };
+  return spec;
 }
 
 OptionSpec& OptionSet::choice(const std::string& names, std::vector<std::string> choices, std::string& value, std::string help) {
@@ -111,6 +128,7 @@ OptionSpec& OptionSet::choice(const std::string& names, std::vector<std::string>
   };
   OptionSpec& spec = custom(names, fmt::format("{}", fmt::join(choices, "|")), value, parse, std::move(help));
   spec.choices = std::move(choices);
+  spec.value = [&value] { return toml_text(value); };
   return spec;
 }
 
@@ -120,6 +138,11 @@ OptionSpec& OptionSet::custom(const std::string& names, std::string metavar, std
   spec.default_text = std::move(default_text);
   spec.assign = [parse = std::move(parse)](const std::vector<std::string>& given) { parse(given.back()); };
   return add(std::move(spec));
+}
+
+std::string toml_text(const std::string& text) {
+  using nlohmann::json;
+  return text.empty() ? "" : json(text).dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
 std::vector<std::string> split(const std::string& text, const char* separators) {

@@ -21,6 +21,8 @@ struct OptionSpec {
   bool repeatable = false;  // an option that may be given several times; a positional that takes all that is left
   // Takes the values of the strongest source. Throws UsageError.
   std::function<void(const std::vector<std::string>&)> assign;
+  // The bound variable as a configuration file has it; empty where it holds nothing that the option could be given.
+  std::function<std::string()> value;
 
   // Name without dashes of the first long name: "batch-size". The key in a configuration file; the environment's is TANDEM_BATCH_SIZE.
   std::string key() const;
@@ -42,7 +44,7 @@ class OptionSet {
   OptionSpec& integer(const std::string& names, std::string metavar, std::int64_t& value, std::int64_t min, std::int64_t max, std::string help);
   OptionSpec& number(const std::string& names, std::string metavar, double& value, double min, double max, std::string help);
   OptionSpec& choice(const std::string& names, std::vector<std::string> choices, std::string& value, std::string help);
-  // Anything else: `parse` is given the text and throws UsageError naming what was expected.
+  // Anything else: `parse` is given the text and throws UsageError naming what was expected; OptionSpec::value is the caller's.
   OptionSpec& custom(const std::string& names, std::string metavar, std::string default_text, std::function<void(const std::string&)> parse,
                      std::string help);
 
@@ -53,6 +55,9 @@ class OptionSet {
   std::vector<OptionSpec> specs_;
   std::string group_ = "Options";
 };
+
+// A string of a configuration file: "text"; empty for an empty one.
+std::string toml_text(const std::string& text);
 
 // The parts of text between any of the separators, empty ones too.
 std::vector<std::string> split(const std::string& text, const char* separators = ",");

@@ -111,13 +111,14 @@ void declare_run_flags(OptionSet& o, RunFlags& flags) {
   count("--threads", flags.threads, "worker threads, a cap for everything the run does (default: what affinity and quota allow)");
   count("--intra-op", flags.intra_op, "for those who know it: with --inter-op, the product is --threads");
   count("--inter-op", flags.inter_op, "see --intra-op");
-  o.custom(
+  OptionSpec& memory = o.custom(
       "--memory", "POLICY", flags.memory,
       [&flags](const std::string& text) {
         MemoryPolicy::parse(text);
         flags.memory = text;
       },
       "grow, fraction=F, limit=SIZE (8GiB, 512MB) or all");
+  memory.value = [&flags] { return toml_text(flags.memory); };
   o.choice("--precision", {"f32", "bf16x3", "bf16"}, flags.precision, "arithmetic of products and activations");
   o.choice("--weights", {"cpu", "device"}, flags.weights, "one shared copy of the weights, or one on each device");
   o.choice("--merge", {"cpu", "device"}, flags.merge, "where outputs are joined: on the CPU or on the first device");

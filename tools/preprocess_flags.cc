@@ -1,8 +1,10 @@
 #include "tools/preprocess_flags.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "models/own_rescaling.h"
 #include "runtime/base/error.h"
@@ -172,6 +174,27 @@ io::Preprocess resolve_preprocess(const Graph& graph, const PreprocessFlags& fla
   batch_shape(graph, p, 1);
   console.info(fmt::format("preprocessing by {}: {}", source, io::to_json(p)));
   return p;
+}
+
+PreprocessFlags flags_of(const io::Preprocess& p, const PreprocessFlags& given) {
+  const auto record = nlohmann::json::parse(io::to_json(p));  // it has the words
+  PreprocessFlags f = given;
+  f.image_size = fmt::format("{}x{}", p.height, p.width);
+  f.resize = record.at("resize");
+  f.fit = record.at("fit");
+  f.crop_pct = p.fit == io::Fit::kCrop ? p.crop_pct : 0;
+  f.pad = fmt::format("{}", fmt::join(p.pad, ","));
+  f.channels = record.at("channels");
+  f.mean = fmt::format("{}", fmt::join(p.mean, ","));
+  f.std = fmt::format("{}", fmt::join(p.std, ","));
+  f.input_layout = record.at("layout");
+  f.family.clear();
+  for (const char* family : {"tf", "torch", "caffe", "none"}) {
+    io::Preprocess same = p;
+    io::set_family(same, family);
+    if (same == p) f.family = family;
+  }
+  return f;
 }
 
 std::vector<std::string> resolve_labels(const Graph& graph, const PreprocessFlags& flags, std::int64_t classes) {

@@ -25,6 +25,9 @@ void declare_preprocess_flags(OptionSet&, PreprocessFlags&);
 // naming the choices when nothing says how pixels become numbers, and when size or layout contradict the input.
 io::Preprocess resolve_preprocess(const Graph&, const PreprocessFlags&, const Console&);
 
+// The options that say all of the record but its pad_value, for which there is none; `given` for what is not in it.
+PreprocessFlags flags_of(const io::Preprocess&, const PreprocessFlags& given);
+
 // Labels in output order: --labels FILE, else the model's (`tandem.labels`); empty when neither is there. Throws InvalidData when their number is
 // not `classes` (0: not known).
 std::vector<std::string> resolve_labels(const Graph&, const PreprocessFlags&, std::int64_t classes);

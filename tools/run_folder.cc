@@ -3,6 +3,8 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 
+#include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -45,16 +47,20 @@ void add_arrays(std::vector<LayerWeight>& to, const std::string& prefix, const s
   for (const auto& a : arrays) to.push_back({prefix + a.name, a.values.dtype(), a.values.shape(), [t = a.values] { return t; }});
 }
 
-ordered_json optional_json(const std::optional<double>& v) { return v ? ordered_json(*v) : ordered_json(nullptr); }
+// JSON has no word for NaN and the infinities: they are texts.
+ordered_json number_json(double v) { return std::isfinite(v) ? ordered_json(v) : ordered_json(fmt::format("{}", v)); }
+double number_of(const ordered_json& j) { return j.is_string() ? std::strtod(j.get_ref<const std::string&>().c_str(), nullptr) : j.get<double>(); }
+
+ordered_json optional_json(const std::optional<double>& v) { return v ? number_json(*v) : ordered_json(nullptr); }
 // What an earlier version did not write is not there.
 std::optional<double> optional_of(const ordered_json& j, const char* name) {
   if (!j.contains(name) || j.at(name).is_null()) return {};
-  return j.at(name).get<double>();
+  return number_of(j.at(name));
 }
 
 ordered_json row_json(const EpochRow& r) {
   return {{"epoch", r.epoch},
-          {"loss", r.loss},
+          {"loss", number_json(r.loss)},
           {"rate", r.rate},
           {"seconds", r.seconds},
           {"waited", r.waited},
@@ -71,7 +77,7 @@ ordered_json row_json(const EpochRow& r) {
 
 EpochRow row_of(const ordered_json& j) {
   return {.epoch = j.at("epoch"),
-          .loss = j.at("loss"),
+          .loss = number_of(j.at("loss")),
           .rate = j.at("rate"),
           .seconds = j.at("seconds"),
           .waited = j.at("waited"),
@@ -83,28 +89,33 @@ EpochRow row_of(const ordered_json& j) {
 }
 
 std::string state_json(const Trainer::State& trainer, const RunState& s, const std::string& settings) {
-  ordered_json j = {
-      {"version", 1},
-      {"iteration", trainer.iteration},
-      {"accumulated", trainer.accumulated},
-      {"epoch", s.epoch},
-      {"step_in_epoch", s.step_in_epoch},
-      {"step", s.step},
-      {"pass", s.position.pass},
-      {"batch", s.position.batch},
-      {"loss_sum", s.score.loss_sum},
-      {"right", s.score.right},
-      {"absolute", s.score.absolute},
-      {"squared", s.score.squared},
-      {"measured", s.score.measured},
-      {"samples", s.score.samples},
-      {"scored", s.score.scored},
-      {"penalty", s.penalty},
-      {"rate", s.rate},
-      {"best", optional_json(s.best)},
-      {"epochs_since_best", s.epochs_since_best},
-      {"plateau", {{"rate", s.plateau.rate}, {"best", optional_json(s.plateau.best)}, {"wait", s.plateau.wait}, {"cooldown", s.plateau.cooldown}}},
-      {"settings", ordered_json::parse(settings)}};
+  ordered_json j = {{"version", 1},
+                    {"iteration", trainer.iteration},
+                    {"accumulated", trainer.accumulated},
+                    {"epoch", s.epoch},
+                    {"step_in_epoch", s.step_in_epoch},
+                    {"steps_done", s.steps_done},
+                    {"step", s.step},
+                    {"pass", s.position.pass},
+                    {"batch", s.position.batch},
+                    {"loss_sum", number_json(s.score.loss_sum)},
+                    {"right", number_json(s.score.right)},
+                    {"absolute", number_json(s.score.absolute)},
+                    {"squared", number_json(s.score.squared)},
+                    {"measured", s.score.measured},
+                    {"samples", s.score.samples},
+                    {"scored", s.score.scored},
+                    {"penalty_sum", number_json(s.penalty_sum)},
+                    {"rate", s.rate},
+                    {"best", optional_json(s.best)},
+                    {"epochs_since_best", s.epochs_since_best},
+                    {"plateau",
+                     {{"rate", s.plateau.rate},
+                      {"best", optional_json(s.plateau.best)},
+                      {"wait", s.plateau.wait},
+                      {"cooldown", s.plateau.cooldown},
+                      {"reductions", s.plateau.reductions ? ordered_json(*s.plateau.reductions) : ordered_json(nullptr)}}},
+                    {"settings", ordered_json::parse(settings)}};
   j["history"] = ordered_json::array();
   for (const EpochRow& r : s.history) j["history"].push_back(row_json(r));
   return j.dump();
@@ -115,19 +126,22 @@ RunState state_of(const ordered_json& j, Trainer::State& trainer) {
   trainer.accumulated = j.at("accumulated");
   RunState s{.epoch = j.at("epoch"), .step_in_epoch = j.at("step_in_epoch"), .step = j.at("step")};
   s.position = {j.at("pass"), j.at("batch")};
-  s.score.loss_sum = j.at("loss_sum");
-  s.score.right = j.at("right");
-  s.score.absolute = j.value("absolute", 0.0);
-  s.score.squared = j.value("squared", 0.0);
+  s.steps_done = j.value("steps_done", false);
+  s.score.loss_sum = number_of(j.at("loss_sum"));
+  s.score.right = number_of(j.at("right"));
+  s.score.absolute = optional_of(j, "absolute").value_or(0);
+  s.score.squared = optional_of(j, "squared").value_or(0);
   s.score.samples = j.at("samples");
   s.score.scored = j.at("scored");
   s.score.measured = j.value("measured", std::int64_t{0});
-  s.penalty = j.at("penalty");
+  // An earlier version kept the last step's penalty alone.
+  s.penalty_sum = optional_of(j, "penalty_sum").value_or(optional_of(j, "penalty").value_or(0) * static_cast<double>(s.score.samples));
   s.rate = j.at("rate");
   s.best = optional_of(j, "best");
   s.epochs_since_best = j.at("epochs_since_best");
   const ordered_json& p = j.at("plateau");
-  s.plateau = {.rate = p.at("rate"), .best = optional_of(p, "best"), .wait = p.at("wait"), .cooldown = p.at("cooldown")};
+  s.plateau = {.rate = p.at("rate"), .best = optional_of(p, "best"), .wait = p.at("wait"), .cooldown = p.at("cooldown"), .reductions = {}};
+  if (p.contains("reductions") && !p.at("reductions").is_null()) s.plateau.reductions = p.at("reductions").get<std::int64_t>();
   for (const ordered_json& row : j.at("history")) s.history.push_back(row_of(row));
   return s;
 }
@@ -136,7 +150,8 @@ RunState state_of(const ordered_json& j, Trainer::State& trainer) {
 void compare_settings(const ordered_json& saved, const ordered_json& given, const Console& console) {
   const auto differ = [](const ordered_json& before, const ordered_json& after, const auto& say) {
     for (const auto& [key, value] : before.items()) {
-      const ordered_json now = after.value(key, ordered_json(nullptr));
+      if (!after.contains(key)) continue;  // an earlier version compared it
+      const ordered_json& now = after.at(key);
       if (now != value && key != "numbers") say(fmt::format("the run was made with {} = {}, now it is {}", key, value.dump(), now.dump()));
     }
   };
@@ -203,6 +218,8 @@ void RunFolder::take() {
 }
 
 bool RunFolder::has_checkpoint() const { return fs::exists(checkpoints() + "/last.h5") || fs::exists(checkpoints() + "/previous.h5"); }
+
+bool RunFolder::has(const std::string& name) const { return fs::exists(file(name)); }
 
 std::vector<std::string> RunFolder::labels_of(const std::string& path) {
   const auto texts = io::checkpoint_texts(path + "/checkpoint");

@@ -34,8 +34,10 @@ struct RunState {
   std::int64_t epoch = 0, step_in_epoch = 0;  // of the next step
   std::int64_t step = 0;                      // batches so far
   io::BatchPosition position;                 // of the next batch
+  bool steps_done = false;                    // of the epoch that runs: only its validation is left
   Score score;                                // of the epoch that runs
-  double penalty = 0, rate = 0;               // of the last step
+  double penalty_sum = 0;                     // likewise: each step's penalty times its samples
+  double rate = 0;                            // of the last step
   std::optional<double> best;
   std::int64_t epochs_since_best = 0;
   PlateauState plateau;
@@ -51,6 +53,7 @@ class RunFolder {
   std::string file(const std::string& name) const { return path_ + "/" + name; }
   std::string checkpoints() const { return file("checkpoint"); }
   bool has_checkpoint() const;
+  bool has(const std::string& name) const;
 
   void write_text(const std::string& name, const std::string& text) const;
   void write_labels(const std::vector<std::string>& labels) const;

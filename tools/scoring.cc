@@ -103,8 +103,8 @@ void Score::add(const Measures& m) {
   measured += m.mae.has_value();
 }
 
-Score validate(std::shared_ptr<const Graph> graph, io::BatchSource& source, const Scoring& scoring, const RunOptions& options, TaskPool& pool,
-               const std::function<void(const ScoredSample&)>& each) {
+std::optional<Score> validate(std::shared_ptr<const Graph> graph, io::BatchSource& source, const Scoring& scoring, const RunOptions& options,
+                              TaskPool& pool, const PassHooks& hooks) {
   const CpuInfo cpu = CpuInfo::detect();
   ReplicaGroup group(std::move(graph), group_options(options), pool, cpu);
   Score score;
@@ -121,11 +121,12 @@ Score validate(std::shared_ptr<const Graph> graph, io::BatchSource& source, cons
       const double loss = scoring.loss(prediction, target);
       score.loss_sum += static_cast<double>(w[row]) * loss;
       score.add(scoring.measure(prediction, target));
-      if (!each) continue;
+      if (!hooks.each) continue;
       const Scoring::Guess guess = scoring.guess(prediction);
-      each({batch->index[row], batch->label[row], guess.output, guess.probability, loss, prediction, target});
+      hooks.each({batch->index[row], batch->label[row], guess.output, guess.probability, loss, prediction, target});
     }
     score.samples += rows;
+    if (hooks.goes_on && !hooks.goes_on()) return {};
   }
   return score;
 }

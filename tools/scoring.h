@@ -79,8 +79,12 @@ struct ScoredSample {
 // What such a pass over batches of this input shape takes beyond what the process holds before (parallel/replica_group.h); runs nothing.
 MemoryPrediction predict_validation(std::shared_ptr<const Graph> graph, const Shape& batch, const RunOptions& options, TaskPool& pool);
 
-// One pass of `source` through the graph on `devices` replicas. `each` gets every sample in the order of the pass; may be empty.
-Score validate(std::shared_ptr<const Graph> graph, io::BatchSource& source, const Scoring& scoring, const RunOptions& options, TaskPool& pool,
-               const std::function<void(const ScoredSample&)>& each = {});
+struct PassHooks {
+  std::function<void(const ScoredSample&)> each;  // every sample in the order of the pass; may be empty
+  std::function<bool()> goes_on;                  // asked behind every batch; may be empty
+};
+// One pass of `source` through the graph on `devices` replicas. Nothing where it was asked not to go on.
+std::optional<Score> validate(std::shared_ptr<const Graph> graph, io::BatchSource& source, const Scoring& scoring, const RunOptions& options,
+                              TaskPool& pool, const PassHooks& hooks = {});
 
 }  // namespace tandem::cli

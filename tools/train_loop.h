@@ -44,7 +44,7 @@ class NotFinite : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Asked after each step: what a signal wants.
+// Asked after each step and each batch of a validation: what a signal wants.
 enum class Wish { kGoOn, kSave, kStop };
 
 class TrainLoop {
@@ -55,18 +55,23 @@ class TrainLoop {
 
   // Puts the loop where a checkpoint was saved.
   void resume(const RunState& state);
-  // Runs to the end, or until `wish` says stop (false: the state was saved). Throws NotFinite naming the step whose loss is no number.
+  // Runs to the end, or until `wish` says stop (false: the state was saved). Throws NotFinite naming the step whose loss or gradient is no number;
+  // the weights are then those before it.
   bool run(const std::function<Wish()>& wish);
 
   const std::vector<EpochRow>& history() const { return state_.history; }
   // Of the steps of this process.
   TrainReport::Use use() const;
-  std::int64_t passed_over() const { return passed_over_; }  // batches whose loss was no number
+  std::int64_t passed_over() const { return passed_over_; }  // batches whose loss or gradient was no number
 
  private:
   bool run_epoch(const std::function<Wish()>& wish);
   void step(const io::Batch& batch);
-  void end_epoch();
+  // False: stopped by a signal.
+  bool end_epoch(const std::function<Wish()>& wish);
+  bool validate_epoch(EpochRow& row, const std::function<Wish()>& wish, bool& save_wanted);
+  bool stops_early() const;
+  double loss_of_epoch() const;  // so far
   void look_for_best(const EpochRow& row);
   std::optional<double> monitored_value(const EpochRow& row) const;
   float rate() const;
@@ -91,8 +96,8 @@ class TrainLoop {
   TaskPool& pool_;
   const LoopOptions options_;
   const Console& console_;
-  std::optional<StepLog> log_;  // from the first step on
-  RunState state_;              // what a checkpoint keeps beside the trainer's own state
+  std::optional<StepLog> log_;
+  RunState state_;  // what a checkpoint keeps beside the trainer's own state
   double epoch_started_ = 0, waited_before_ = 0, shown_ = 0;
   double kept_from_steps_ = 0;  // seconds for which decoding kept the threads of a step
   double step_seconds_ = 0;     // of all steps, with the wait for their data
@@ -100,6 +105,8 @@ class TrainLoop {
   std::int64_t steps_before_ = 0, samples_before_ = 0;  // of the epoch, in an earlier process
   std::int64_t passed_over_ = 0;
   bool ended_epoch_ = false;  // in this process
+  bool saved_ = false;        // the last checkpoint is of this state
+  bool said_nan_ = false;
 };
 
 }  // namespace tandem::cli

@@ -6,6 +6,7 @@
 
 #include "io/file_digest.h"
 #include "runtime/base/error.h"
+#include "tools/targets.h"
 
 namespace tandem::cli {
 namespace {
@@ -43,7 +44,6 @@ ordered_json choices_of(const TrainOptions& o, const TrainSetup& setup) {
           {"optimizer-convention", o.training.convention},
           {"centered", setup.options.optimizer.centered},
           {"ema", o.training.ema},
-          {"loss", o.training.loss},
           {"bn", o.training.bn},
           {"bn-variance", o.training.bn_variance},
           {"shards", o.training.shards},
@@ -72,6 +72,7 @@ std::string settings_of(const TrainOptions& o, const TrainSetup& setup, const io
   all["samples"] = samples;
   all["classes"] = setup.outputs;
   all["chosen loss"] = setup.loss;
+  all["new end"] = setup.new_end;
   all["class-weights"] = batches.class_weights;
   all["preprocess"] = batches.preprocess ? io::to_json(*batches.preprocess) : "";
   all["numbers"] = numbers_of(o, setup);
@@ -80,36 +81,40 @@ std::string settings_of(const TrainOptions& o, const TrainSetup& setup, const io
   return all.dump();
 }
 
-// What is off or empty is left out.
-std::string args_toml(const TrainOptions& o, const TrainSetup& setup) {
+TrainOptions resolved(TrainOptions o, const TrainSetup& setup, const io::Preprocess& p, const RunOptions& run, int threads) {
+  const OptimizerOptions& optimizer = setup.options.optimizer;
+  TrainingFlags& t = o.training;
+  t.rate = setup.rate;
+  t.momentum = optimizer.momentum;
+  t.rho = optimizer.rho;
+  t.beta1 = optimizer.beta1;
+  t.beta2 = optimizer.beta2;
+  t.epsilon = optimizer.epsilon;
+  t.weight_decay = optimizer.weight_decay;
+  // A number asks for a new head, and only auto takes another end for the old one: what would make another run stays.
+  if (setup.new_head) t.classes = std::to_string(setup.outputs);
+  if (setup.new_head || !setup.new_end) t.loss = loss_word(setup.loss);
+  o.preprocess = flags_of(p, o.preprocess);
+  o.run.devices = fmt::format("cpu:{}", run.devices.size());
+  o.run.gpus.clear();
+  o.run.threads = threads;
+  if (o.workers == 0) o.workers = 2 * o.batch;
+  if (o.loop.monitor.empty() && o.validates) o.loop.monitor = "val_loss";
+  if (o.loop.monitor.empty()) o.loop.monitor = "loss";
+  return o;
+}
+
+// The list is the command's own. The folder is where the file lies, no setting.
+std::string args_toml(TrainOptions o, const TrainSetup& setup) {
   std::string text = "[train]\n";
-  const auto line = [&](const std::string& key, const ordered_json& value) {
-    if (value == false || value == "" || (value.is_array() && value.empty())) return;
-    text += fmt::format("{} = {}\n", key, value.dump());
-  };
-  line("epochs", o.loop.epochs);
-  for (const ordered_json& part : {choices_of(o, setup), numbers_of(o, setup)}) {
-    for (const auto& [key, value] : part.items()) line(key, value);
+  if (!setup.new_head) text += fmt::format("# classes: the model's own head, outputs {}\n", setup.outputs);
+  if (!setup.new_head && setup.new_end) text += fmt::format("# loss: {}, with another last activation\n", loss_word(setup.loss));
+  OptionSet all;
+  declare_train_options(all, o);
+  for (const OptionSpec& spec : all.specs()) {
+    if (spec.key() == "output" || spec.key() == "resume") continue;
+    if (const std::string value = spec.value(); !value.empty()) text += fmt::format("{} = {}\n", spec.key(), value);
   }
-  line("classes", o.training.classes);
-  line("head", o.training.head);
-  line("labels", o.preprocess.labels);
-  line("class-weights", o.class_weights);
-  line("val-data", o.val_data);
-  line("early-stopping", o.loop.early_stopping);
-  line("monitor", o.loop.monitor);
-  line("save-best", o.loop.save_best);
-  line("checkpoint-every", o.checkpoint_every);
-  line("image-size", o.preprocess.image_size);
-  line("resize", o.preprocess.resize);
-  line("fit", o.preprocess.fit);
-  if (o.preprocess.crop_pct > 0) line("crop-pct", o.preprocess.crop_pct);
-  line("pad", o.preprocess.pad);
-  line("preprocess", o.preprocess.family);
-  line("mean", o.preprocess.mean);
-  line("std", o.preprocess.std);
-  line("channels", o.preprocess.channels);
-  line("input-layout", o.preprocess.input_layout);
   return text;
 }
 
@@ -136,7 +141,7 @@ void declare_train_options(OptionSet& s, TrainOptions& o) {
          "go on from the last checkpoint of this folder, on any number of devices; in the place of --output, the other options as before");
   s.text("--checkpoint-every", "STEPS|EPOCHS", o.checkpoint_every, "how often the state is saved: 500 (steps), 1epoch, 2epochs");
   s.text("--log", "FILE.jsonl", o.loop.log, "one JSON object a step");
-  s.choice("--on-nan", {"stop", "skip"}, o.on_nan, "a loss that is NaN or infinite stops the run, or its batch is left out");
+  s.choice("--on-nan", {"stop", "skip"}, o.on_nan, "a loss or gradient that is NaN or infinite stops the run, or its batch is left out");
   s.choice("--strategy", {"mirrored", "collective", "parameter-server"}, o.strategy, "how devices work together; this version has mirrored only");
   s.group("Learning rate and stopping");
   s.text("--schedule", "KIND", o.schedule, "constant, cosine, step, exponential, polynomial or plateau, with values as in step:every=30,factor=0.1");

@@ -19,6 +19,7 @@ struct TrainOptions {
   std::int64_t batch = 32, workers = 0;
   double val_split = 0, label_smoothing = 0, warmup_epochs = 0, min_rate = 0;
   bool no_shuffle = false, exif = false;
+  bool validates = false;  // no option: there is data for it
   LoopOptions loop;
   TrainingFlags training;
   PreprocessFlags preprocess;
@@ -31,7 +32,9 @@ void set_checkpoints(const std::string& text, LoopOptions& loop);
 
 // What a run that goes on must agree with, as a JSON object: everything that decides bits. Devices and threads do not.
 std::string settings_of(const TrainOptions&, const TrainSetup&, const io::BatchOptions&, std::int64_t samples);
-// All settings, resolved, as a file for --config.
-std::string args_toml(const TrainOptions&, const TrainSetup&);
+// The options with what they came to in the place of defaults and "auto": given back they make the same run.
+TrainOptions resolved(TrainOptions, const TrainSetup&, const io::Preprocess&, const RunOptions&, int threads);
+// All of them but --output and --resume, as a file for --config.
+std::string args_toml(TrainOptions, const TrainSetup&);
 
 }  // namespace tandem::cli

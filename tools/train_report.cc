@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <utility>
 
 #include "io/html.h"
 #include "parallel/split.h"
@@ -100,43 +101,39 @@ bool TrainReport::is_worse(const Mistake& a, const Mistake& b) {
   return a.loss != b.loss && !std::isnan(a.loss) ? a.loss > b.loss : a.index < b.index;
 }
 
-void TrainReport::start_pass() {
-  samples_ = 0;
-  by_class_.clear();
-  confused_.clear();
-  worst_.clear();
-}
+void TrainReport::start_pass() { before_ = std::exchange(pass_, {}); }
+void TrainReport::drop_pass() { pass_ = std::exchange(before_, {}); }
 
 void TrainReport::take(const ScoredSample& s) {
-  ++samples_;
+  ++pass_.samples;
   if (s.label >= 0) {
-    ++by_class_[s.label].samples;
-    ++by_class_[s.predicted].predicted;
-    by_class_[s.label].right += s.predicted == s.label;
+    ++pass_.by_class[s.label].samples;
+    ++pass_.by_class[s.predicted].predicted;
+    pass_.by_class[s.label].right += s.predicted == s.label;
     if (s.predicted == s.label) return;
-    ++confused_[{s.label, s.predicted}];
+    ++pass_.confused[{s.label, s.predicted}];
   } else if (about_.yes_above) {
     count_labels(s);
   }
   Mistake mistake{.index = s.index, .label = s.label, .predicted = s.predicted, .probability = s.probability, .loss = s.loss};
-  const bool full = worst_.size() == kShownMistakes;
-  if (full && !is_worse(mistake, worst_.front())) return;
+  const bool full = pass_.worst.size() == kShownMistakes;
+  if (full && !is_worse(mistake, pass_.worst.front())) return;
   if (s.label < 0) {
     mistake.target = values_text(s.target);
     mistake.prediction = values_text(s.prediction);
   }
   if (full) {
-    std::pop_heap(worst_.begin(), worst_.end(), is_worse);
-    worst_.pop_back();
+    std::pop_heap(pass_.worst.begin(), pass_.worst.end(), is_worse);
+    pass_.worst.pop_back();
   }
-  worst_.push_back(std::move(mistake));
-  std::push_heap(worst_.begin(), worst_.end(), is_worse);
+  pass_.worst.push_back(std::move(mistake));
+  std::push_heap(pass_.worst.begin(), pass_.worst.end(), is_worse);
 }
 
 // Each output apart: how often it is 1, how often the network says so, how often both.
 void TrainReport::count_labels(const ScoredSample& s) {
   for (std::size_t i = 0; i < std::min(s.target.size(), s.prediction.size()); ++i) {
-    Counts& counts = by_class_[static_cast<std::int64_t>(i)];
+    Counts& counts = pass_.by_class[static_cast<std::int64_t>(i)];
     const bool is = s.target[i] > 0.5f, says = s.prediction[i] > *about_.yes_above;
     counts.samples += is;
     counts.predicted += says;
@@ -226,14 +223,14 @@ std::string TrainReport::settings() const {
 
 std::string TrainReport::classes() const {
   std::vector<std::vector<std::string>> rows;
-  for (const auto& [output, counts] : by_class_) {
+  for (const auto& [output, counts] : pass_.by_class) {
     if (rows.size() == kShownClasses) break;
     const double precision = ratio(counts.right, counts.predicted), recall = ratio(counts.right, counts.samples);
     rows.push_back({label(output), std::to_string(counts.samples), fmt::format("{:.4f}", precision), fmt::format("{:.4f}", recall),
                     fmt::format("{:.4f}", ratio(2 * precision * recall, precision + recall))});
   }
   const std::vector<std::string> header = {about_.yes_above ? "label" : "class", "samples", "precision", "recall", "F1"};
-  return html::section(about_.yes_above ? "Labels" : "Classes", html::table(header, rows) + left_out(by_class_.size(), rows.size(), "classes"));
+  return html::section(about_.yes_above ? "Labels" : "Classes", html::table(header, rows) + left_out(pass_.by_class.size(), rows.size(), "classes"));
 }
 
 std::string TrainReport::matrix() const {
@@ -241,12 +238,12 @@ std::string TrainReport::matrix() const {
   for (std::int64_t o = 0; o < about_.classes; ++o) rows += fmt::format("<th title=\"{0}\">{0}</th>", label(o));
   rows += "</tr>\n";
   for (std::int64_t truth = 0; truth < about_.classes; ++truth) {
-    const auto own = by_class_.find(truth);
-    const Counts counts = own == by_class_.end() ? Counts() : own->second;
+    const auto own = pass_.by_class.find(truth);
+    const Counts counts = own == pass_.by_class.end() ? Counts() : own->second;
     rows += fmt::format("<tr><th title=\"{0}\">{0}</th>", label(truth));
     for (std::int64_t o = 0; o < about_.classes; ++o) {
-      const auto at = confused_.find({truth, o});
-      const std::int64_t n = o == truth ? counts.right : at == confused_.end() ? 0 : at->second;
+      const auto at = pass_.confused.find({truth, o});
+      const std::int64_t n = o == truth ? counts.right : at == pass_.confused.end() ? 0 : at->second;
       const double share = ratio(n, counts.samples);
       rows += fmt::format("<td title=\"{:.1f} %\" style=\"background:rgba({},{:.2f})\">{}</td>", 100 * share, o == truth ? "37,99,235" : "220,38,38",
                           0.6 * share, n);
@@ -258,16 +255,16 @@ std::string TrainReport::matrix() const {
 }
 
 std::string TrainReport::confused_pairs() const {
-  std::vector<std::pair<std::pair<std::int64_t, std::int64_t>, std::int64_t>> pairs(confused_.begin(), confused_.end());
+  std::vector<std::pair<std::pair<std::int64_t, std::int64_t>, std::int64_t>> pairs(pass_.confused.begin(), pass_.confused.end());
   std::stable_sort(pairs.begin(), pairs.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
   pairs.resize(std::min(pairs.size(), kShownPairs));
   std::vector<std::vector<std::string>> rows;
   for (const auto& [pair, n] : pairs)
     rows.push_back(
-        {label(pair.first), label(pair.second), std::to_string(n), fmt::format("{:.1f} %", 100 * ratio(n, by_class_.at(pair.first).samples))});
+        {label(pair.first), label(pair.second), std::to_string(n), fmt::format("{:.1f} %", 100 * ratio(n, pass_.by_class.at(pair.first).samples))});
   const std::vector<std::string> header = {"truth", "prediction", "samples", "of the class"};
   return html::section("Most confused pairs of the validation data",
-                       rows.empty() ? "<p>none</p>\n" : html::table(header, rows) + left_out(confused_.size(), rows.size(), "pairs"));
+                       rows.empty() ? "<p>none</p>\n" : html::table(header, rows) + left_out(pass_.confused.size(), rows.size(), "pairs"));
 }
 
 std::string TrainReport::tile(const Mistake& m) const {
@@ -289,8 +286,8 @@ std::string TrainReport::tile(const Mistake& m) const {
 
 std::string TrainReport::worst() const {
   const char* heading = about_.classes > 0 ? "Worst mistakes" : "Samples with the largest loss";
-  if (worst_.empty()) return html::section(heading, "<p>none</p>\n");
-  auto mistakes = worst_;
+  if (pass_.worst.empty()) return html::section(heading, "<p>none</p>\n");
+  auto mistakes = pass_.worst;
   std::sort(mistakes.begin(), mistakes.end(), is_worse);
   std::string tiles = "<div class=\"tiles\">\n";
   for (const Mistake& m : mistakes) tiles += tile(m);
@@ -300,9 +297,9 @@ std::string TrainReport::worst() const {
 std::string TrainReport::html(const std::vector<EpochRow>& history, const Use& use, std::string_view state) const {
   std::string body = key_figures(history, state);
   if (!history.empty()) body += curves(history);
-  if (samples_ > 0 && about_.classes > 0) body += about_.classes <= kMatrixClasses ? matrix() : confused_pairs();
-  if (samples_ > 0) body += worst();
-  if (samples_ > 0 && (about_.classes > 0 || about_.yes_above)) body += classes();
+  if (pass_.samples > 0 && about_.classes > 0) body += about_.classes <= kMatrixClasses ? matrix() : confused_pairs();
+  if (pass_.samples > 0) body += worst();
+  if (pass_.samples > 0 && (about_.classes > 0 || about_.yes_above)) body += classes();
   if (!history.empty()) body += epochs_table(history);
   body += devices(use) + memory() + settings();
   return html::page("tandem train: " + about_.model, body);

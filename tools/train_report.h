@@ -41,8 +41,9 @@ class TrainReport {
   };
   explicit TrainReport(About about) : about_(std::move(about)) {}
 
-  // A validation pass begins: what was collected of the one before goes.
+  // A validation pass begins: the page will be about it, unless it is dropped for the one before.
   void start_pass();
+  void drop_pass();
   void take(const ScoredSample&);
 
   // The page; `state` is text. Reads the images of the worst mistakes again; what cannot be read any more has no picture.
@@ -71,10 +72,13 @@ class TrainReport {
   std::string tile(const Mistake&) const;
 
   const About about_;
-  std::int64_t samples_ = 0;
-  std::map<std::int64_t, Counts> by_class_;
-  std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> confused_;  // truth, prediction: how often, without the right ones
-  std::vector<Mistake> worst_;                                              // a heap, the least bad on top
+  struct Pass {
+    std::int64_t samples = 0;
+    std::map<std::int64_t, Counts> by_class;
+    std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> confused;  // truth, prediction: how often, without the right ones
+    std::vector<Mistake> worst;                                              // a heap, the least bad on top
+  };
+  Pass pass_, before_;
 };
 
 }  // namespace tandem::cli

@@ -24,9 +24,10 @@ constexpr std::int64_t kShards = 8;
 constexpr double kMost = std::numeric_limits<double>::max(), kMostScale = 1e6;
 
 void optional_number(OptionSet& o, const char* name, std::optional<double>& value, double most, const char* help) {
-  o.custom(
+  OptionSpec& spec = o.custom(
       name, "X", "", [&value, most](const std::string& text) { value = to_number(text, 0, most); },
       std::string(help) + " (default: the optimizer's)");
+  spec.value = [&value] { return value ? fmt::format("{}", *value) : ""; };
 }
 
 std::string chosen_loss(const Graph& graph, const DataClasses& data, const std::string& wanted) {
@@ -89,20 +90,24 @@ bool fit_classes(Graph& graph, const DataClasses& data, const TrainingFlags& fla
 }
 
 // Targets that are numbers must lie where the network's last activation can reach them. A new head, or a network whose loss the program chose, takes
-// another end where they do not.
-void fit_end(Graph& graph, const DataClasses& data, const std::string& loss, bool may_change, const Console& console) {
+// another end where they do not (true).
+bool fit_end(Graph& graph, const DataClasses& data, const std::string& loss, bool may_change, const Console& console) {
   using Activation = NetworkEnd::Activation;
   const Activation end = network_end(graph).activation;
-  if (!data.values || end == Activation::kNone) return;
+  if (!data.values || end == Activation::kNone) return false;
   const bool softmax = end == Activation::kSoftmax, regression = is_regression(loss);
   const bool unit = data.values->least >= 0 && data.values->most <= 1;
   const bool reached = softmax ? data.values->sums_are_one : unit;
-  if (reached || !(regression || loss == "binary")) return;
+  if (reached || !(regression || loss == "binary")) return false;
   const char* name = softmax ? "softmax" : "sigmoid";
   const std::string why = softmax ? "outputs that add up to 1 cannot be the targets" : "outputs from 0 to 1 cannot be the targets";
-  if (!may_change) return console.warn(fmt::format("the network ends in a {}: {}", name, why));
+  if (!may_change) {
+    console.warn(fmt::format("the network ends in a {}: {}", name, why));
+    return false;
+  }
   models::replace_activation(graph, regression ? "Identity" : "Sigmoid");
   console.info(fmt::format("the network ended in a {}, now in {}: {}", name, regression ? "its plain scores" : "a sigmoid", why));
+  return true;
 }
 
 OptimizerOptions optimizer_of(const TrainingFlags& flags) {
@@ -312,13 +317,14 @@ void declare_training_flags(OptionSet& o, TrainingFlags& f) {
   o.flag("--freeze-backbone", f.freeze_backbone, "only the head is trained");
   o.texts("--lr-scale", "PATTERN=FACTOR", f.rate_scales,
           "these parameters take the learning rate times FACTOR, as in 'block1_*=0.1'; of several that name one the last holds");
-  o.custom(
+  OptionSpec& classes = o.custom(
       "--classes", "N|auto", f.classes,
       [&f](const std::string& text) {
         if (text != "auto") to_integer(text, 1, 1 << 24);
         f.classes = text;
       },
       "outputs of the head; auto: kept when the data's classes are the model's labels, else a new head");
+  classes.value = [&f] { return toml_text(f.classes); };
   o.text("--head", "FILE.h5", f.head, "weights of the new head: head/kernel [inputs, classes], head/bias");
   o.number("--dropout", "P", f.dropout, 0, 0.999, "share of the head's inputs that is dropped; 0: none");
   o.choice("--bn", {"sync", "local", "frozen"}, f.bn,
@@ -333,12 +339,12 @@ TrainSetup make_setup(const Graph& model, const DataClasses& data, TrainingFlags
   Graph graph = model;
   TrainSetup setup;
   for (const std::string& repair : repair_for_training(graph)) console.info("repaired: " + repair);
-  const bool new_head = fit_classes(graph, data, flags, seed, console, setup);
+  setup.new_head = fit_classes(graph, data, flags, seed, console, setup);
   setup.loss = chosen_loss(graph, data, flags.loss);
   if (setup.loss == "categorical" && setup.outputs == 1 && flags.loss == "auto") setup.loss = "binary";
   if (setup.loss == "categorical" && setup.outputs == 1)
     throw UsageError("option --loss: categorical_crossentropy needs an output for each class, the network has one: binary_crossentropy takes it");
-  fit_end(graph, data, setup.loss, new_head || flags.loss == "auto", console);
+  setup.new_end = fit_end(graph, data, setup.loss, setup.new_head || flags.loss == "auto", console);
   record_loss(graph, setup.loss);
   if (flags.dropout > 0) {
     const auto head = models::find_head(graph);
@@ -346,7 +352,7 @@ TrainSetup make_setup(const Graph& model, const DataClasses& data, TrainingFlags
     models::add_dropout(graph, *head, flags.dropout);
   }
   choose_batch_norm(graph, flags.bn, flags.bn_variance, console);
-  choose_parameters(graph, flags, new_head, console, setup);
+  choose_parameters(graph, flags, setup.new_head, console, setup);
   setup.options.training.loss = setup.loss;
   setup.options.training.batch_norm = flags.bn == "local"                                              ? BatchNormMode::kLocal
                                       : flags.bn == "frozen" || setup.options.training.running.empty() ? BatchNormMode::kFrozen

@@ -39,9 +39,10 @@ struct DataClasses {
 struct TrainSetup {
   std::shared_ptr<const Graph> graph;  // with its head, its labels and its record
   TrainerOptions options;
-  std::vector<std::string> labels;  // in the order of outputs; empty: numbers
-  std::int64_t outputs = 0;         // scores of a sample
-  std::string loss;                 // "categorical", "binary", "mse", "mae"
+  std::vector<std::string> labels;         // in the order of outputs; empty: numbers
+  std::int64_t outputs = 0;                // scores of a sample
+  bool new_head = false, new_end = false;  // another head, another last activation than the model's
+  std::string loss;                        // "categorical", "binary", "mse", "mae"
   double rate = 0;
   std::vector<std::string> frozen;  // parameters that are not trained
 };

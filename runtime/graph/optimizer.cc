@@ -71,7 +71,8 @@ class Builder {
     graph.nodes.push_back(std::move(n));
     return graph.nodes.back().outputs;
   }
-  // [1, 2] for each parameter: sum of g^2, penalty; and the same of all.
+  // [1, 2] for each parameter: sum of g^2, penalty; and the same of all. Norm and penalty stand before every node that changes an array, so that who
+  // runs the graph can look at them first.
   void add_norms(const std::vector<ValueId>& weights, const std::vector<ValueId>& gradients, ValueId scalars) {
     for (std::size_t p = 0; p < parameters_.size(); ++p) {
       Attributes a;
@@ -84,17 +85,19 @@ class Builder {
     const ValueId all = node("Concat", "norms", norms, std::move(rows))[0];
     const ValueId axes = graph.add_constant("axis of the norms", Tensor::ints(std::array<std::int64_t, 1>{0}));
     total = node("ReduceSum", "norms", {all, axes}, std::move(keep))[0];
-  }
-  // Adds norm and penalty to the outputs.
-  void output_norms() {
     const ValueId flat_shape = graph.add_constant("shape of the norms", Tensor::ints(std::array<std::int64_t, 1>{2}));
     const ValueId flat = node("Reshape", "norms", {total, flat_shape}, {})[0];
     Attributes split;
     split.set("axis", std::int64_t{0});
     split.set("num_outputs", std::int64_t{2});
     const auto parts = node("Split", "norms", {flat}, std::move(split), 2);
-    output(node("Sqrt", "norm", {parts[0]}, {})[0]);
-    output(parts[1]);
+    norm_ = node("Sqrt", "norm", {parts[0]}, {})[0];
+    penalty_ = parts[1];
+  }
+  // Adds norm and penalty to the outputs.
+  void output_norms() {
+    output(norm_);
+    output(penalty_);
   }
 
   Graph graph;
@@ -103,6 +106,7 @@ class Builder {
 
  private:
   std::span<const TrainedParameter> parameters_;
+  ValueId norm_ = kNoValue, penalty_ = kNoValue;
 };
 
 Attributes step_attributes(const TrainedParameter& p, const OptimizerOptions& o) {
@@ -239,6 +243,8 @@ Graph make_accumulate_graph(std::span<const TrainedParameter> parameters) {
   b.output_norms();
   return std::move(b.graph);
 }
+
+bool changes_arrays(std::string_view op) { return op.ends_with("Step") || op == "AccumulateGradient" || op == "MovingAverage"; }
 
 StepScalars step_scalars(const OptimizerOptions& o, float learning_rate, std::int64_t iteration, double scale) {
   StepScalars s{};

@@ -68,7 +68,8 @@ struct OptimizerSlot {
 struct UpdateGraph {
   // Inputs: weights, gradients (one of each for every parameter), slots, scalars [kStepScalars]. Outputs: weights, slots, norm, penalty.
   // Weights and slots go where the caller says; that may be the inputs' own memory. norm, float64 [1]: of all gradients g, before clipping;
-  // penalty, float64 [1]: sum of l2 * w^2 over the old weights.
+  // penalty, float64 [1]: sum of l2 * w^2 over the old weights. Both are there before the first array changes: nodes for which changes_arrays() holds
+  // stand behind all others.
   Graph graph;
   std::vector<OptimizerSlot> slots;  // all of one name, in the order of the parameters, then those of the next
 };
@@ -79,6 +80,9 @@ UpdateGraph make_update_graph(std::span<const TrainedParameter>, const Optimizer
 // accumulators += scale * gradient (may be the inputs' memory), norm and penalty of this batch as above. The update graph then takes the
 // accumulators as gradients, with a scale of 1 / batches.
 Graph make_accumulate_graph(std::span<const TrainedParameter>);
+
+// An operator of these graphs that writes weights, slots or accumulators.
+bool changes_arrays(std::string_view op);
 
 // What changes from step to step, as the last input of these graphs.
 enum StepScalar : std::size_t { kGradientScale, kRate, kStepRate, kSecondRoot, kAverageMomentum, kStepScalars };

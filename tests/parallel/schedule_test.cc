@@ -70,6 +70,30 @@ TEST(Schedule, PlateauFollowsKeras) {
   }
 }
 
+TEST(Schedule, PlateauKeepsItsReductionsUnderAnotherRate) {
+  Schedule s{.kind = ScheduleKind::kPlateau, .rate = 0.1, .min_rate = 0.02, .factor = 0.5, .patience = 1};
+  PlateauState state = plateau_start(s);
+  for (const double metric : {1.0, 1.0, 1.0}) plateau_observe(s, state, metric);
+  EXPECT_FLOAT_EQ(state.rate, 0.025f);
+  EXPECT_FALSE(plateau_rebase(s, state));  // the same rate, the same bits
+  s.rate = 0.4;
+  EXPECT_TRUE(plateau_rebase(s, state));
+  EXPECT_FLOAT_EQ(state.rate, 0.1f);
+  s.rate = 0.04;
+  plateau_rebase(s, state);
+  EXPECT_FLOAT_EQ(state.rate, 0.02f);
+}
+
+TEST(Schedule, PlateauTakesNoNumberForNoImprovement) {
+  const Schedule s{.kind = ScheduleKind::kPlateau, .rate = 0.1, .factor = 0.5, .patience = 2};
+  PlateauState state = plateau_start(s);
+  EXPECT_FALSE(plateau_observe(s, state, std::nan("")));
+  EXPECT_FALSE(state.best);
+  EXPECT_TRUE(plateau_observe(s, state, std::nan("")));
+  EXPECT_FALSE(plateau_observe(s, state, 3));
+  EXPECT_EQ(state.best, 3);
+}
+
 TEST(Schedule, NothingFallsBelowTheLeastRate) {
   const Schedule s{.kind = ScheduleKind::kExponential, .rate = 1, .min_rate = 0.25, .decay_steps = 1, .factor = 0.5};
   EXPECT_EQ(rate_at(s, 1), 0.5f);

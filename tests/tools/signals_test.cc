@@ -1,4 +1,4 @@
-// A file that becomes shorter while its pages are read: an error and an exit code instead of a signal.
+// What signals ask of a run, and a file that becomes shorter while its pages are read: an error and an exit code instead of a signal.
 #include "tools/signals.h"
 
 #include <gtest/gtest.h>
@@ -36,6 +36,31 @@ TEST(BusErrorDeathTest, OtherBusErrorsStayWhatTheyAre) {
         std::exit(0);
       },
       testing::KilledBySignal(SIGBUS), "");
+}
+
+TEST(SignalWatchDeathTest, TheSecondStopEndsTheProcess) {
+  for (const int second : {SIGINT, SIGTERM}) {
+    EXPECT_EXIT(
+        {
+          const cli::SignalWatch watch;
+          std::raise(SIGTERM);
+          std::raise(second);
+          std::exit(0);
+        },
+        testing::ExitedWithCode(128 + second), "");
+  }
+}
+
+TEST(SignalWatch, OneAsksToStopOrToSave) {
+  const cli::SignalWatch watch;
+  EXPECT_EQ(watch.stop_signal(), 0);
+  std::raise(SIGHUP);
+  EXPECT_EQ(watch.stop_signal(), 0);
+  EXPECT_TRUE(watch.take_save());
+  EXPECT_FALSE(watch.take_save());
+  std::raise(SIGUSR1);
+  std::raise(SIGUSR1);  // a batch system may repeat it
+  EXPECT_EQ(watch.stop_signal(), SIGUSR1);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "io/npy.h"
 #include "tests/support/files.h"
 #include "tests/support/node_test.h"
+#include "tests/support/recorded_runs.h"
 #include "tests/support/subprocess.h"
 
 namespace tandem::test {
@@ -100,7 +101,32 @@ TEST(Train, OnlyBatchesWithoutALossEndTheRun) {
   const TemporaryFolder folder;
   const std::string data = make_data(folder, "x", kFive, true);
   const Words words = {"--batch", "8", "--on-nan", "skip", "--bn", "frozen", "--freeze-backbone", "--output", folder / "o"};
-  expect_refused(train_words(kSoftmax, data, words), 1, "the loss of every batch was no number");
+  expect_refused(train_words(kSoftmax, data, words), 1, "loss or gradient of every batch was no number");
+}
+
+// A target of 1e30 makes the gradient 1e60: the batch that has it is left out, or the run stops, before a weight has changed.
+TEST(Train, AGradientThatIsNoNumberIsFoundBeforeTheUpdate) {
+  const TemporaryFolder folder;
+  Tensor x = random_f32({8, 16, 16, 3}, 5);
+  for (std::int64_t i = 0; i < 16 * 16 * 3; ++i) static_cast<float*>(x.mutable_data())[7 * 16 * 16 * 3 + i] *= 1e30f;
+  io::write_npy(folder / "x.npy", x);
+  io::write_npy(folder / "x_y.npy", Tensor::of<float>({8, 5}, std::vector<float>(40, 1e15f)));
+  const Words words = train_words(kLogits, folder / "x.npy",
+                                  {"--loss", "mse", "--lr", "1e-20", "--batch", "2", "--bn", "frozen", "--no-shuffle", "--freeze-backbone"});
+  const Finished stopped = run_tandem(words + Words{"--output", folder / "stop", "--log", folder / "stop.jsonl"});
+  EXPECT_EQ(stopped.code, 1) << stopped.err;
+  EXPECT_NE(stopped.err.find("step 3 (epoch 1): the gradient's norm is inf"), std::string::npos) << stopped.err;
+  const Finished r = run_tandem(words + Words{"--on-nan", "skip", "--epochs", "2", "--output", folder / "skip", "--log", folder / "skip.jsonl"});
+  ASSERT_EQ(r.code, 0) << r.err;
+  EXPECT_NE(r.err.find(", 2 batches passed over)"), std::string::npos) << r.err;
+  // The other three batches alone are the same run, but for the number of its steps.
+  io::write_npy(folder / "six.npy", rows(x, 0, 6));
+  io::write_npy(folder / "six_y.npy", Tensor::of<float>({6, 5}, std::vector<float>(30, 1e15f)));
+  Words without = words;
+  without[2] = folder / "six.npy";
+  ASSERT_EQ(run_tandem(without + Words{"--epochs", "2", "--output", folder / "six"}).code, 0);
+  EXPECT_TRUE(read_text(folder / "skip/model.onnx") == read_text(folder / "six/model.onnx"));
+  EXPECT_EQ(read_text(folder / "skip/summary.csv"), read_text(folder / "six/summary.csv"));
 }
 
 TEST(Train, MoreAccumulationThanBatchesIsSaid) {

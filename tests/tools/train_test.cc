@@ -1,21 +1,15 @@
 // `tandem train` as its users run it: what the output folder holds, stopping and going on to the same bits, what is refused. A network of 785
 // parameters (tests/data/training) and the trained Xception of models/xception_mini, on a few made-up images.
-#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <sstream>
-#include <thread>
 
 #include "io/checkpoint.h"
 #include "io/hdf5.h"
@@ -24,6 +18,7 @@
 #include "tests/support/files.h"
 #include "tests/support/soak.h"
 #include "tests/support/subprocess.h"
+#include "tests/support/train_program.h"
 
 namespace tandem::test {
 namespace {
@@ -59,56 +54,6 @@ Words train_words(const TemporaryFolder& folder, const Words& more = {}) {
   return Words{"train", small_network(), folder / "set", "--preprocess", "tf", "--batch", "8", "--lr", "0.01"} + more;
 }
 
-std::size_t lines(const std::string& text) { return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n')); }
-
-// Starts the program, sends the signal as soon as `log` has so many lines, and gives its end: the exit code, or minus the signal it died of.
-int run_until(Words words, const std::string& log, std::size_t steps, int signal) {
-  words.insert(words.begin(), TANDEM_BINARY_DIR "/bin/tandem");
-  const pid_t child = fork();
-  if (child == 0) {
-    std::vector<char*> argv;
-    for (std::string& w : words) argv.push_back(w.data());
-    argv.push_back(nullptr);
-    dup2(open("/dev/null", O_WRONLY), STDERR_FILENO);
-    execv(argv[0], argv.data());
-    _exit(127);
-  }
-  int status = 0;
-  bool sent = false;
-  for (int rounds = 0; waitpid(child, &status, WNOHANG) == 0; ++rounds) {
-    if (!sent && lines(read_text(log)) >= steps) {
-      kill(child, signal);
-      sent = true;
-    }
-    if (rounds > 120000) kill(child, SIGKILL);
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-}
-
-// What each step computed: step, loss, rate and norm, without the time it took.
-std::vector<std::string> steps_of(const std::string& log) {
-  std::vector<std::string> all;
-  std::istringstream in(read_text(log));
-  for (std::string line; std::getline(in, line);) {
-    auto j = nlohmann::ordered_json::parse(line);
-    j.erase("img_s");
-    all.push_back(j.dump());
-  }
-  return all;
-}
-
-void expect_same_run(const TemporaryFolder& folder, const std::string& a, const std::string& b) {
-  ASSERT_FALSE(read_text(folder / (a + "/weights.h5")).empty());
-  EXPECT_TRUE(read_text(folder / (a + "/weights.h5")) == read_text(folder / (b + "/weights.h5"))) << b;
-  EXPECT_TRUE(read_text(folder / (a + "/model.onnx")) == read_text(folder / (b + "/model.onnx"))) << b;
-  EXPECT_EQ(read_text(folder / (a + "/summary.csv")), read_text(folder / (b + "/summary.csv"))) << b;
-  for (const auto& entry : fs::directory_iterator(folder / (b + "/checkpoint"))) {
-    const std::string name = entry.path().filename();
-    EXPECT_TRUE(name == "last.h5" || name == "previous.h5") << name;
-  }
-}
-
 TEST(Train, TheOutputFolderIsCompleteAndTheModelPredicts) {
   const TemporaryFolder folder;
   make_images(folder);
@@ -118,8 +63,8 @@ TEST(Train, TheOutputFolderIsCompleteAndTheModelPredicts) {
   EXPECT_EQ(read_text(folder / "out/labels.txt"), "a\nb\nc\n");
   const std::string summary = read_text(folder / "out/summary.csv");
   EXPECT_TRUE(summary.starts_with("epoch,accuracy,learning_rate,loss,val_accuracy,val_loss\n0,")) << summary;
-  EXPECT_EQ(lines(summary), 4u);
-  EXPECT_EQ(lines(read_text(folder / "log.jsonl")), 9u);  // 18 samples in batches of 8
+  EXPECT_EQ(count_lines(summary), 4u);
+  EXPECT_EQ(count_lines(read_text(folder / "log.jsonl")), 9u);  // 18 samples in batches of 8
   EXPECT_NE(read_text(folder / "out/args.toml").find("lr = 0.01"), std::string::npos);
   for (const char* name : {"weights.h5", "best.h5", "model.onnx", "checkpoint/last.h5", "checkpoint/previous.h5"})
     EXPECT_TRUE(fs::exists(folder / ("out/" + std::string(name)))) << name;
@@ -139,7 +84,7 @@ TEST(Train, TheOutputFolderIsCompleteAndTheModelPredicts) {
   EXPECT_TRUE(run_tandem({"weights", "diff", folder / "out/weights.h5", folder / "out/model.onnx"}).out.ends_with("\nequal\n"));
   const Finished predicted = run_tandem({"predict", folder / "out/model.onnx", folder / "set/b", "--out", folder / "rows.csv", "--topk", "3"});
   ASSERT_EQ(predicted.code, 0) << predicted.err;  // the record and the labels travel with the model
-  EXPECT_EQ(lines(read_text(folder / "rows.csv")), 1u + kPerClass);
+  EXPECT_EQ(count_lines(read_text(folder / "rows.csv")), 1u + kPerClass);
   const Finished again = run_tandem(train_words(folder, {"--output", folder / "out"}));
   EXPECT_EQ(again.code, 2) << again.err;  // a run is not written over
 }
@@ -171,7 +116,7 @@ TEST(Train, StoppedBySignalsItGoesOnToTheSameBits) {
         run_tandem(train_words(folder, run + Words{"--resume", folder / name, "--log", log, "--devices", stop.devices, "--threads", stop.threads}));
     ASSERT_EQ(rest.code, 0) << rest.err;
     EXPECT_EQ(steps_of(log), steps_of(whole_log)) << name;
-    expect_same_run(folder, "whole", name);
+    expect_same_run(folder / "whole", folder / name);
     EXPECT_TRUE(read_text(folder / "whole/best.h5") == read_text(folder / (name + "/best.h5")));
   }
 }
@@ -196,7 +141,7 @@ TEST(Train, KilledItGoesOnFromItsLastCheckpoint) {
         run_tandem(train_words(folder, run + Words{"--resume", folder / name, "--devices", "cpu:4", "--threads", "1", "--log", log}));
     ASSERT_EQ(rest.code, 0) << rest.err;
     EXPECT_EQ(steps_of(log), steps_of(whole_log)) << name;  // those behind the checkpoint are not there twice
-    expect_same_run(folder, "whole", name);
+    expect_same_run(folder / "whole", folder / name);
   }
 }
 
@@ -262,7 +207,7 @@ TEST(Train, ItsArgumentsGivenBackMakeTheSameRun) {
   again.resize(3);  // train MODEL DATA
   const Finished r = run_tandem(again + Words{"--config", folder / "first/args.toml", "--output", folder / "second"});
   ASSERT_EQ(r.code, 0) << r.err;
-  expect_same_run(folder, "first", "second");
+  expect_same_run(folder / "first", folder / "second");
   EXPECT_EQ(read_text(folder / "first/args.toml"), read_text(folder / "second/args.toml"));
 }
 
@@ -408,8 +353,8 @@ TEST(Train, ABatchWithoutALossIsPassedOverWhenAskedFor) {
   EXPECT_NE(r.err.find(", 2 batches passed over)"), std::string::npos) << r.err;
   const std::string summary = read_text(folder / "out/summary.csv");
   EXPECT_EQ(summary.find("nan"), std::string::npos) << summary;
-  EXPECT_EQ(lines(summary), 3u);
-  EXPECT_EQ(lines(read_text(folder / "log.jsonl")), 22u);
+  EXPECT_EQ(count_lines(summary), 3u);
+  EXPECT_EQ(count_lines(read_text(folder / "log.jsonl")), 22u);
   const Finished more = run_tandem(run + skip + Words{"--epochs", "3", "--resume", folder / "out"});
   EXPECT_EQ(more.code, 0) << more.err;
 }
