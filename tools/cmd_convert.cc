@@ -44,24 +44,21 @@ std::int64_t class_count(const Graph& graph, std::int64_t image_size) {
   return row ? elements(std::span(shape).subspan(1)) : 0;
 }
 
-// The graph with normalisations in its convolutions. Folding wants shapes: those of a batch of one are used and forgotten again.
-Graph folded(const Graph& graph, std::int64_t image_size, int& count) {
-  Graph work = graph;
-  fold_constants(work);
-  ShapeFlags flags;
-  flags.size = image_size;
-  InputBinding binding{concrete_shapes(work, flags), {}};
-  Graph shaped = work;
-  infer(shaped, binding);
-  // Only folded weights are taken over: everything else stays as general as it was.
-  const std::size_t before = shaped.values.size();
-  count = fold_into_convolutions(shaped);
-  if (shaped.values.size() == before && count == 0) return work;
-  for (Value& v : shaped.values) {
-    if (!v.known()) v.shape_known = false;
+bool is_open(const Value& input) {
+  return !input.shape_known || std::any_of(input.shape.begin(), input.shape.end(), [](std::int64_t d) { return d < 0; });
+}
+
+// Normalisations go into their convolutions; gives their number. Arithmetic on shapes is folded only where the file fixes every dimension and
+// no input steers them: anywhere else a folded shape would hold for one size alone.
+int fold_for_inference(Graph& graph) {
+  fold_constants(graph);
+  const bool open = std::any_of(graph.inputs.begin(), graph.inputs.end(), [&](ValueId id) { return is_open(graph.value(id)); });
+  if (!open && steering_inputs(graph).empty()) {
+    Graph shaped = graph;
+    infer(shaped, InputBinding{concrete_shapes(shaped, {}), {}});
+    graph = std::move(shaped);
   }
-  for (std::size_t i = 0; i < shaped.inputs.size(); ++i) shaped.value(shaped.inputs[i]) = work.value(work.inputs[i]);
-  return shaped;
+  return fold_into_convolutions(graph);
 }
 
 void set_batch(Graph& graph, const std::string& text) {
@@ -101,9 +98,9 @@ int run(const Options& o, const Console& console) {
                [&] {
                  if (o.trainable) report = make_trainable(graph);
                  if (o.classes > 0) put_new_head(graph, o, console);
-                 if (o.inference) graph = folded(graph, size, count);
+                 if (!o.batch.empty()) set_batch(graph, o.batch);  // before it is folded into shapes
+                 if (o.inference) count = fold_for_inference(graph);
                });
-  if (!o.batch.empty()) set_batch(graph, o.batch);
   if (o.preprocess.any()) graph.metadata["tandem.preprocess"] = io::to_json(resolve_preprocess(graph, o.preprocess, console));
   if (!o.preprocess.labels.empty()) {
     const std::int64_t classes = with_context([&] { return o.model; }, [&] { return class_count(graph, size); });

@@ -34,6 +34,7 @@ std::optional<Affine> affine_of_norm(const Graph& graph, const Node& node) {
     const Tensor* t = constant_operand(graph, node, i + 1);
     if (!t || t->dtype() != DType::kF32) return std::nullopt;
     p[i] = t->to_doubles();
+    if (p[i].size() != p[0].size()) return std::nullopt;
   }
   const double epsilon = node.attributes.real("epsilon", 1e-5f);
   Affine a;
@@ -45,14 +46,19 @@ std::optional<Affine> affine_of_norm(const Graph& graph, const Node& node) {
   return a;
 }
 
-// The affine map that a node applies to operand `data`, if it is one.
-std::optional<Affine> affine_of(const Graph& graph, const Node& node, std::size_t data) {
+// What a convolution gives, told by its weights: what is folded must not depend on shapes, which the graph of a file does not have.
+struct Result {
+  std::size_t rank;
+  std::int64_t channels;
+};
+
+// The affine map that a node applies to operand `data`, the result of a convolution, if it is one.
+std::optional<Affine> affine_of(const Graph& graph, const Node& node, std::size_t data, const Result& result) {
   if (node.op == "BatchNormalization") return data == 0 ? affine_of_norm(graph, node) : std::nullopt;
   if (node.op != "Mul" && node.op != "Add" && node.op != "Sub" && node.op != "Div") return std::nullopt;
   const Tensor* t = constant_operand(graph, node, 1 - data);
-  const Shape& shape = graph.value(node.inputs[data]).shape;
-  if (!t || shape.size() < 3 || graph.value(node.outputs[0]).shape != shape) return std::nullopt;
-  const auto values = per_channel(*t, shape.size(), shape[1]);
+  if (!t) return std::nullopt;
+  const auto values = per_channel(*t, result.rank, result.channels);
   if (!values) return std::nullopt;
   Affine a;
   a.scale.assign(values->size(), 1.0);
@@ -69,11 +75,15 @@ std::optional<Affine> affine_of(const Graph& graph, const Node& node, std::size_
   return a;
 }
 
-bool foldable_convolution(const Graph& graph, const Node& node) {
-  if (node.op != "Conv" && node.op != "ConvTranspose") return false;
-  const Tensor* w = constant_operand(graph, node, 1);
-  const bool bias_known = operand(node, 2) == kNoValue || constant_operand(graph, node, 2);
-  return w && w->dtype() == DType::kF32 && bias_known;
+// Nothing where the node is no convolution, or one whose weights are not ours to change.
+std::optional<Result> foldable_convolution(const Graph& graph, const Node& node) {
+  if (node.op != "Conv" && node.op != "ConvTranspose") return std::nullopt;
+  const Tensor *w = constant_operand(graph, node, 1), *bias = constant_operand(graph, node, 2);
+  const std::int64_t group = node.attributes.integer("group", 1);
+  if (!w || w->dtype() != DType::kF32 || w->shape().size() < 3 || group < 1 || w->shape()[0] % group != 0) return std::nullopt;
+  const Result result{w->shape().size(), node.op == "Conv" ? w->shape()[0] : w->shape()[1] * group};
+  if (operand(node, 2) != kNoValue && (!bias || bias->dtype() != DType::kF32 || bias->shape() != Shape{result.channels})) return std::nullopt;
+  return result;
 }
 
 // Output channel of each slab of `inner` consecutive weights.
@@ -116,7 +126,8 @@ void fold(Graph& graph, Node& conv, const Affine& a) {
   conv.inputs[2] = graph.add_constant(fresh_name(graph, base + "/bias"), std::move(bias));
 }
 
-bool finite(const Affine& a) {
+bool usable(const Affine& a, std::int64_t channels) {
+  if (a.scale.size() != static_cast<std::size_t>(channels)) return false;
   for (std::size_t c = 0; c < a.scale.size(); ++c) {
     if (!std::isfinite(a.scale[c]) || !std::isfinite(a.shift[c])) return false;
   }
@@ -132,13 +143,14 @@ int fold_into_convolutions(Graph& graph) {
     for (std::size_t data = 0; data < std::min<std::size_t>(2, node.inputs.size()); ++data) {
       if (node.outputs.size() != 1) break;
       Node* conv = links.only_for_me(graph, node.inputs[data]);
-      if (!conv || !foldable_convolution(graph, *conv)) continue;
-      const auto affine = affine_of(graph, node, data);
-      if (!affine || !finite(*affine) || affine->scale.size() != static_cast<std::size_t>(graph.value(conv->outputs[0]).shape[1])) continue;
+      const auto result = conv ? foldable_convolution(graph, *conv) : std::nullopt;
+      if (!result) continue;
+      const auto affine = affine_of(graph, node, data, *result);
+      if (!affine || !usable(*affine, result->channels)) continue;
       fold(graph, *conv, *affine);
       links.producer[static_cast<std::size_t>(node.outputs[0])] = links.producer[static_cast<std::size_t>(conv->outputs[0])];
       conv->outputs[0] = node.outputs[0];
-      infer_node(graph, *conv);
+      if (conv->params) infer_node(graph, *conv);  // in an inferred graph
       node.op.clear();
       ++folded;
       break;

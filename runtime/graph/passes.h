@@ -13,7 +13,7 @@ namespace tandem {
 std::vector<std::string> run_passes(Graph&);
 
 // Conv, ConvTranspose -> BatchNormalization, or Mul / Add / Sub / Div by per-channel constants: into the weights and bias.
-// Alone it is what `convert --inference` writes. Returns the number of nodes folded away.
+// It wants no shapes, so that `convert --inference` can fold a graph whose sizes stay open. Returns the number of nodes folded away.
 int fold_into_convolutions(Graph&);
 // Transpose nodes move behind elementwise nodes; pairs that meet cancel or become one.
 int cancel_transposes(Graph&);
