@@ -185,11 +185,19 @@ TrainingPrediction ShardGroup::predict_as_is(const std::vector<Shape>& inputs, i
 // is in force.
 std::string ShardGroup::what_fits(const std::vector<Shape>& inputs) {
   const std::int64_t batch = inputs[0][0];
-  const auto shards_fit = [&](std::int64_t k) { return fits(predict_as_is(inputs, static_cast<int>(k)), kHeldVaries); };
+  // Not where the network takes shards of one size only.
+  const auto planned_fits = [&](const std::vector<Shape>& shapes, int shards) {
+    try {
+      return fits(predict_as_is(shapes, shards), kHeldVaries);
+    } catch (const Error&) {
+      return false;
+    }
+  };
+  const auto shards_fit = [&](std::int64_t k) { return planned_fits(inputs, static_cast<int>(k)); };
   const auto batch_fits = [&](std::int64_t samples) {
     std::vector<Shape> smaller = inputs;
     for (Shape& shape : smaller) shape[0] = samples;
-    return fits(predict_as_is(smaller, options_.shards), kHeldVaries);
+    return planned_fits(smaller, options_.shards);
   };
   const auto up_to = [](std::int64_t first, std::int64_t last) { return std::views::iota(first, last + 1); };
   if (training_.batch_norm != BatchNormMode::kSync && batch > options_.shards && shards_fit(batch))

@@ -165,9 +165,7 @@ io::Preprocess resolve_preprocess(const Graph& graph, const PreprocessFlags& fla
     }
     take_from_graph(p, view, flags);
     source = "the options and the graph";
-    if (!scales.empty()) {
-      source = fmt::format("the graph, which scales pixels by itself ({})", quote(scales));
-    }
+    if (!scales.empty()) source = fmt::format("the graph, which scales pixels by itself ({})", quote(scales));
   }
   lay_over(p, flags);
   io::check(p);

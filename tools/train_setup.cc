@@ -308,9 +308,7 @@ void declare_training_flags(OptionSet& o, TrainingFlags& f) {
   o.number("--ema", "DECAY", f.ema, 0, 1, "moving average of the weights, saved instead of them; 0: none");
   declare_loss(o, f.loss,
                "auto: classes and shares of classes take categorical_crossentropy, or binary where the network ends in a sigmoid; several zeros and "
-               "ones for a "
-               "sample binary; "
-               "other numbers mse");
+               "ones for a sample binary; other numbers mse");
   o.group("What is trained");
   o.texts("--freeze", "PATTERN", f.freeze, "parameters (layer/weight) that stay as they are; *, ? and [abc] as in the shell");
   o.texts("--train", "PATTERN", f.train, "parameters that are trained although --freeze or --freeze-backbone names them");

@@ -17,6 +17,11 @@
 
 namespace tandem::test {
 
+Words operator+(Words words, const Words& more) {
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
 std::size_t count_lines(const std::string& text) { return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n')); }
 
 int run_until(std::vector<std::string> words, const std::string& log, std::size_t steps, int signal, int delay_ms) {

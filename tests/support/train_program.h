@@ -1,4 +1,4 @@
-// Runs of `tandem train` that are stopped on their way, and what they leave.
+// Runs of `tandem train`: their words, how they are stopped on their way, and what they leave.
 #pragma once
 
 #include <cstddef>
@@ -6,6 +6,9 @@
 #include <vector>
 
 namespace tandem::test {
+
+using Words = std::vector<std::string>;
+Words operator+(Words words, const Words& more);
 
 std::size_t count_lines(const std::string& text);
 

@@ -9,16 +9,10 @@
 #include "tests/support/files.h"
 #include "tests/support/node_test.h"
 #include "tests/support/subprocess.h"
+#include "tests/support/train_program.h"
 
 namespace tandem::test {
 namespace {
-
-using Words = std::vector<std::string>;
-
-Words operator+(Words words, const Words& more) {
-  words.insert(words.end(), more.begin(), more.end());
-  return words;
-}
 
 // Images of 16 x 16 with three channels, these first; five classes.
 const char* const kNetwork = TANDEM_SOURCE_DIR "/tests/data/training/net_a_softmax.onnx";

@@ -11,16 +11,10 @@
 #include "tests/support/node_test.h"
 #include "tests/support/recorded_runs.h"
 #include "tests/support/subprocess.h"
+#include "tests/support/train_program.h"
 
 namespace tandem::test {
 namespace {
-
-using Words = std::vector<std::string>;
-
-Words operator+(Words words, const Words& more) {
-  words.insert(words.end(), more.begin(), more.end());
-  return words;
-}
 
 const char* const kSoftmax = TANDEM_SOURCE_DIR "/tests/data/training/net_a_softmax.onnx";
 const char* const kLogits = TANDEM_SOURCE_DIR "/tests/data/training/net_a_linear.onnx";

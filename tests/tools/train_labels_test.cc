@@ -8,17 +8,12 @@
 #include "io/write_png.h"
 #include "tests/support/files.h"
 #include "tests/support/subprocess.h"
+#include "tests/support/train_program.h"
 
 namespace tandem::test {
 namespace {
 
 namespace fs = std::filesystem;
-using Words = std::vector<std::string>;
-
-Words operator+(Words words, const Words& more) {
-  words.insert(words.end(), more.begin(), more.end());
-  return words;
-}
 
 // Two images in each of these folders, and a list of the same with numbers for classes.
 std::string make_folders(const TemporaryFolder& folder, const std::string& set, const Words& names) {

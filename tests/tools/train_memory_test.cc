@@ -3,9 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "importer/importer.h"
 #include "runtime/base/error.h"
 #include "tests/support/files.h"
+#include "tests/support/graph_builder.h"
+#include "tests/support/node_test.h"
 #include "tools/console.h"
 #include "tools/train_setup.h"
 
@@ -115,6 +119,22 @@ TEST_F(TrainMemoryTest, WhatIsSaidToFitFits) {
       ADD_FAILURE() << bn << ": " << said;
     }
   }
+}
+
+// No other batch can be planned for a network whose batch is fixed: still the limit is what is wrong.
+TEST_F(TrainMemoryTest, ARefusalStandsWhereTheBatchIsFixed) {
+  GraphBuilder b;
+  const ValueId x = b.input("x", DType::kF32, {2, 6}), w = b.constant("w/kernel", random_f32({6, 3}, 1));
+  const ValueId rows = b.node("fixed", "Reshape", {x, b.constant("shape", Tensor::ints(std::array<std::int64_t, 2>{2, 6}))});
+  b.output(b.node("y", "Gemm", {rows, w}));
+  TrainerOptions o;
+  o.training.trained = {w};
+  o.parameters.push_back({.name = "w/kernel", .shape = {6, 3}});
+  o.optimizer = default_optimizer("sgd", OptimizerConvention::kKeras);
+  o.shards.shards = 1;
+  o.shards.memory_limit = 1;
+  Trainer trainer(std::make_shared<const Graph>(b.graph), o, pool_, cpu_);
+  EXPECT_THROW(trainer.group().check_limit({{2, 6}}), OutOfMemory);
 }
 
 }  // namespace

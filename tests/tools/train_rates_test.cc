@@ -10,16 +10,10 @@
 #include "tests/support/files.h"
 #include "tests/support/node_test.h"
 #include "tests/support/subprocess.h"
+#include "tests/support/train_program.h"
 
 namespace tandem::test {
 namespace {
-
-using Words = std::vector<std::string>;
-
-Words operator+(Words words, const Words& more) {
-  words.insert(words.end(), more.begin(), more.end());
-  return words;
-}
 
 // Eight samples of five classes.
 void make_data(const TemporaryFolder& folder) {

@@ -23,12 +23,6 @@ namespace tandem::test {
 namespace {
 
 namespace fs = std::filesystem;
-using Words = std::vector<std::string>;
-
-Words operator+(Words words, const Words& more) {
-  words.insert(words.end(), more.begin(), more.end());
-  return words;
-}
 
 // So many samples of five classes.
 std::string make_data(const TemporaryFolder& folder, const std::string& name, std::int64_t samples, bool nan = false) {

@@ -14,18 +14,13 @@
 #include "tests/support/files.h"
 #include "tests/support/onnx_builder.h"
 #include "tests/support/subprocess.h"
+#include "tests/support/train_program.h"
 
 namespace tandem::test {
 namespace {
 
 namespace fs = std::filesystem;
-using Words = std::vector<std::string>;
 using Numbers = std::vector<double>;
-
-Words operator+(Words words, const Words& more) {
-  words.insert(words.end(), more.begin(), more.end());
-  return words;
-}
 
 template <class T = float>
 void write(const std::string& path, const Shape& shape, const std::vector<T>& values) {

@@ -24,14 +24,8 @@ namespace tandem::test {
 namespace {
 
 namespace fs = std::filesystem;
-using Words = std::vector<std::string>;
 
 std::string small_network() { return TANDEM_SOURCE_DIR "/tests/data/training/net_a_softmax.onnx"; }
-
-Words operator+(Words words, const Words& more) {
-  words.insert(words.end(), more.begin(), more.end());
-  return words;
-}
 
 io::Pixels picture(int seed, int side) {
   io::Pixels p{side, side, 3, {}};
